@@ -529,7 +529,7 @@ fn a_reset_needs_a_yes_and_forgets_progress_and_hints() {
         app.lesson.learner.progress.stage("swiglu").state,
         StageState::New
     );
-    assert_eq!(app.reading().hints().0, 0);
+    assert_eq!(app.reading().hints().shown, 0);
 }
 
 #[test]

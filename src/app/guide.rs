@@ -244,7 +244,7 @@ fn quiz_move(app: &App) -> Sentence {
     if reading.asked_here() {
         return Sentence::AnswerOrTurnBack;
     }
-    match reading.page().0 {
+    match reading.page() {
         LessonPage::Result | LessonPage::LookBack => Sentence::Questions,
         _ => Sentence::QuestionsOrResult,
     }
@@ -352,7 +352,9 @@ fn exercise_move(app: &App, exercise: &Exercise) -> Sentence {
         None => Sentence::EditKernel,
         Some(report) if report.facts.failed.is_some() => Sentence::CheckFailed,
         Some(report) if report.passed => Sentence::KernelPassed,
-        Some(_) if app.reading().hints().0 >= exercise.hints.len() => Sentence::FixKernelOrSolution,
+        Some(_) if app.reading().hints().shown >= exercise.hints.len() => {
+            Sentence::FixKernelOrSolution
+        }
         Some(_) => Sentence::FixKernel,
     }
 }

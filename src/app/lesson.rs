@@ -140,8 +140,9 @@ impl Lesson {
             }
             // The open knobs cover the lesson, so a notice names the place of the hint.
             Action::Hint if context.view.knobs => {
-                let (shown, of) = Reading::new(self, context).hints();
-                let text = format!("Hint {} of {of} is on page 1 of the lesson", shown + 1);
+                let hints = Reading::new(self, context).hints();
+                let number = hints.shown + 1;
+                let text = format!("Hint {number} of {} is on page 1 of the lesson", hints.all);
                 vec![FollowUp::NextHint(stage.id.clone()), FollowUp::Tell(text)]
             }
             Action::Hint => vec![

@@ -25,6 +25,14 @@ pub struct Reading<'a> {
     context: Context<'a>,
 }
 
+/// The numbers of hints of a stage or an exercise.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct HintCounts {
+    /// The hints on the screen.
+    pub shown: usize,
+    pub all: usize,
+}
+
 impl<'a> Reading<'a> {
     pub(super) fn new(lesson: &'a Lesson, context: &Context<'a>) -> Self {
         Self {
@@ -56,17 +64,25 @@ impl<'a> Reading<'a> {
         stage.map(|stage| self.learner().activity(stage))
     }
 
-    /// Returns the page on the screen, its number from 1, and the number of pages.
-    pub fn page(&self) -> (LessonPage, usize, usize) {
+    /// Returns the page on the screen. A page that may not be read any more is replaced by the first page.
+    pub fn page(&self) -> LessonPage {
+        let (number, _) = self.page_number();
+        if number == 1 {
+            LessonPage::Start
+        } else {
+            self.context.view.lesson_page
+        }
+    }
+
+    /// Returns the number of the page on the screen, from 1, and the number of pages.
+    pub fn page_number(&self) -> (usize, usize) {
         let Some(stage) = self.stage() else {
-            return (LessonPage::Start, 1, 1);
+            return (1, 1);
         };
         let all = pages(self.learner(), stage);
         let shown = self.context.view.lesson_page;
-        match all.iter().position(|page| *page == shown) {
-            Some(index) => (shown, index + 1, all.len()),
-            None => (LessonPage::Start, 1, all.len()),
-        }
+        let index = all.iter().position(|page| *page == shown).unwrap_or(0);
+        (index + 1, all.len())
     }
 
     /// Returns the page with the stage's open question or range: the last page for the quiz, else the first. `None` if nothing is asked.
@@ -81,7 +97,7 @@ impl<'a> Reading<'a> {
 
     /// Returns true if the open question is on the screen with its choices.
     pub fn asked_here(&self) -> bool {
-        self.context.mode.is_exercise() || self.asked_on() == Some(self.page().0)
+        self.context.mode.is_exercise() || self.asked_on() == Some(self.page())
     }
 
     /// Returns true if the learner is asked to estimate a figure of the stage on the screen.
@@ -99,13 +115,15 @@ impl<'a> Reading<'a> {
         let all = pages(self.learner(), self.stage_read()?);
         let index = all.iter().position(|page| *page == LessonPage::Result)?;
         let number = index + 1;
-        (self.page().1 != number).then(|| format!("; page {number} of the lesson shows the result"))
+        (self.page_number().0 != number)
+            .then(|| format!("; page {number} of the lesson shows the result"))
     }
 
     /// Returns the page `by` places after the one on the screen. `None` past either end.
     pub(super) fn page_after(&self, by: i32) -> Option<LessonPage> {
         let all = pages(self.learner(), self.stage()?);
-        let to = (self.page().1 - 1).checked_add_signed(by as isize)?;
+        let index = self.page_number().0 - 1;
+        let to = index.checked_add_signed(by as isize)?;
         all.get(to).copied()
     }
 
@@ -118,13 +136,13 @@ impl<'a> Reading<'a> {
 
     /// Returns true if a background page is on the screen.
     pub fn reads_background(&self) -> bool {
-        self.context.view.lesson_visible() && matches!(self.page().0, LessonPage::Background(_))
+        self.context.view.lesson_visible() && matches!(self.page(), LessonPage::Background(_))
     }
 
     /// Returns true if there is more to read, on this page or after it.
     pub fn reads_on(&self) -> bool {
-        let (_, at, of) = self.page();
-        at < of || self.context.view.lines_left(1) > 0
+        let (number, count) = self.page_number();
+        number < count || self.context.view.lines_left(1) > 0
     }
 
     /// Returns true if the learner is asked which panel shows the fault, before the evidence is pointed out.
@@ -199,18 +217,21 @@ impl<'a> Reading<'a> {
         self.withholds(what) || in_stage
     }
 
-    /// Returns the number of hints on the screen and the number of all hints, of the open exercise or else of the stage.
-    pub fn hints(&self) -> (usize, usize) {
+    /// Returns the numbers of hints of the open exercise, or else of the stage.
+    pub fn hints(&self) -> HintCounts {
         let open = self.context.mode.exercise();
         let exercise = open.and_then(|at| self.lesson.course.exercises.get(at));
         let (id, count) = match (exercise, self.stage()) {
             (Some(exercise), _) => (&exercise.id, exercise.hints.len()),
             (None, Some(stage)) => (&stage.id, stage.hints.len()),
-            (None, None) => return (0, 0),
+            (None, None) => return HintCounts::default(),
         };
         let progress = self.learner().progress.stages.get(id);
         let shown = progress.map_or(0, |progress| progress.hints as usize);
-        (shown.min(count), count)
+        HintCounts {
+            shown: shown.min(count),
+            all: count,
+        }
     }
 }
 
@@ -307,14 +328,14 @@ impl Reading<'_> {
     }
 
     fn may_hint(&self) -> Result<(), Refusal> {
-        let (shown, hints) = self.hints();
-        offer_if(hints > 0 && !self.context.mode.is_replay())?;
-        refuse_if(shown == hints, "All hints are shown")?;
+        let hints = self.hints();
+        offer_if(hints.all > 0 && !self.context.mode.is_replay())?;
+        refuse_if(hints.shown == hints.all, "All hints are shown")?;
         // The second and third hints of a stage nearly give the answer to the prediction.
         let is_open = |stage| !self.learner().predicted(stage);
         let question_open = self.stage_read().is_some_and(is_open);
         let why = "The next hint comes once you have answered the question";
-        refuse_if(question_open && shown > 0, why)
+        refuse_if(question_open && hints.shown > 0, why)
     }
 
     fn may_read_on(&self, by: i32) -> Result<(), Refusal> {

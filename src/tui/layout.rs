@@ -175,7 +175,7 @@ fn drawing_columns(app: &App) -> u16 {
         return 0;
     }
     let Some(stage) = app.stage() else { return 0 };
-    lesson::sections(app.reading().page().0, stage)
+    lesson::sections(app.reading().page(), stage)
         .flat_map(|section| &section.blocks)
         .filter_map(|block| match block {
             TextBlock::Code { text: code, .. } => code.lines().map(text::width).max(),

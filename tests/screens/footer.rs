@@ -31,7 +31,7 @@ fn pages() -> Vec<(String, App)> {
         act(&mut app, Action::NextPointer);
     }
     add("the background", &app);
-    while matches!(app.reading().page().0, LessonPage::Background(_)) {
+    while matches!(app.reading().page(), LessonPage::Background(_)) {
         act(&mut app, Action::TurnPage(1));
     }
     add("the cause", &app);

@@ -168,7 +168,7 @@ fn the_cause_is_hidden_until_the_evidence_was_seen() {
             pages.any(|page| page.contains("tied head multiplies"))
         };
         assert!(!shows_cause(&mut app), "nothing is predicted yet");
-        while app.reading().page().1 > 1 {
+        while app.reading().page_number().0 > 1 {
             act(&mut app, Action::TurnPage(-1));
         }
         act(&mut app, Action::Answer(0));

@@ -193,8 +193,8 @@ fn assert_shows(app: &App, beat: BeatState) {
     assert_eq!((view.focus, view.expanded), (Some(beat.panel), true));
     assert!(!view.knobs && view.overlay.is_none() && view.confirm.is_none());
     assert_eq!(view.lesson_visible(), beat.panel == Panel::Lesson);
-    assert_eq!(app.reading().page().0, beat.page);
-    assert_eq!(app.reading().hints().0, beat.hints as usize);
+    assert_eq!(app.reading().page(), beat.page);
+    assert_eq!(app.reading().hints().shown, beat.hints as usize);
     assert_eq!(
         app.lesson.learner.prediction_complete(stage),
         beat.vote == VoteState::Closed

@@ -95,7 +95,7 @@ fn a_hint_leaves_the_knobs_open_and_the_page_as_it_is() {
         let page = app.view.lesson_page;
         for hint in 1..=3 {
             key(&mut app, KeyCode::Char('h'));
-            assert_eq!(app.reading().hints().0, hint, "stage {stage}");
+            assert_eq!(app.reading().hints().shown, hint, "stage {stage}");
             assert!(app.knobs_open() && app.view.lesson_page == page);
             assert!(notice(&app).contains("page 1"), "{}", notice(&app));
         }
@@ -236,9 +236,9 @@ fn pairs_right_after_a_change_are_measured_in_every_stage() {
             act(&mut toggled, Action::Toggle);
             assert!(notice(&toggled).contains("pairs ended"), "{case}");
             act(&mut app, Action::TurnPage(-1));
-            let page = app.reading().page().0;
+            let page = app.reading().page();
             hear(&mut app, sample::pair(40, true));
-            assert_eq!(app.reading().page().0, page, "{case}");
+            assert_eq!(app.reading().page(), page, "{case}");
             assert!(app.pairs_ended(), "{case}");
         }
     }

@@ -52,7 +52,7 @@ fn only_the_first_answer_counts_and_only_when_the_question_is_seen() {
         act(&mut app, Action::NextPointer);
     }
     assert_eq!(app.lesson.learner.activity(&stage), Activity::Fix);
-    assert!(revealed(&app) && app.reading().page().0 == LessonPage::Cause);
+    assert!(revealed(&app) && app.reading().page() == LessonPage::Cause);
     let score = app.lesson.learner.progress.calibration();
     assert_eq!(
         (score.right, score.answered),

@@ -11,7 +11,7 @@ fn a_wrong_answer_to_the_quiz_can_be_repeated_and_the_first_one_counts() {
     let stage = app.stage().expect("a stage").clone();
     app.lesson.learner.progress_mut(&stage.id).state = StageState::Passed;
     act(&mut app, Action::Question);
-    assert_eq!(app.reading().page().0, LessonPage::Quiz);
+    assert_eq!(app.reading().page(), LessonPage::Quiz);
     act(&mut app, Action::Answer(0));
     // In another session the answered question is not asked again by itself.
     let (mut app, _) = App::new(
@@ -27,7 +27,7 @@ fn a_wrong_answer_to_the_quiz_can_be_repeated_and_the_first_one_counts() {
         app.lesson.learner.question(&stage).is_none() && app.lesson.learner.can_ask_again(&stage)
     );
     act(&mut app, Action::Question);
-    assert_eq!(app.reading().page().0, LessonPage::Quiz);
+    assert_eq!(app.reading().page(), LessonPage::Quiz);
     assert_eq!(
         app.lesson.learner.quiz_answers(&stage),
         [],
@@ -62,14 +62,14 @@ fn the_quiz_follows_the_pairs_on_a_page_of_its_own() {
     let mut small = app.clone();
     session::resize(&mut small, 80, 24);
     act(&mut small, Action::Lesson);
-    assert_eq!(small.reading().page().0, LessonPage::Result);
+    assert_eq!(small.reading().page(), LessonPage::Result);
     assert_eq!(
         act(&mut small, Action::Answer(1)),
         [],
         "the question is not on this page"
     );
     act(&mut small, Action::TurnPage(2));
-    assert_eq!(small.reading().page().0, LessonPage::Quiz);
+    assert_eq!(small.reading().page(), LessonPage::Quiz);
     assert_eq!(act(&mut small, Action::Answer(1)).len(), 1);
     assert_eq!(
         act(&mut app, Action::Answer(1)),
@@ -79,7 +79,7 @@ fn the_quiz_follows_the_pairs_on_a_page_of_its_own() {
     act(&mut app, Action::Question);
     act(&mut app, Action::Answer(1));
     assert_eq!(
-        app.reading().page().0,
+        app.reading().page(),
         LessonPage::Quiz,
         "the page shows whether the answer was right"
     );
@@ -109,10 +109,10 @@ fn hints_come_one_by_one_and_the_second_waits_for_the_prediction() {
             act(&mut app, Action::Hint)[..],
             [Effect::Save(ProgressChange::Stage(..))]
         ));
-        assert_eq!(app.reading().hints().0, n);
+        assert_eq!(app.reading().hints().shown, n);
     }
     assert_eq!(act(&mut app, Action::Hint), []);
-    assert_eq!(app.reading().hints().0, 3);
+    assert_eq!(app.reading().hints().shown, 3);
 }
 
 #[test]

@@ -342,12 +342,12 @@ fn the_end_of_pairs_turns_no_page_and_names_the_page_of_the_result() {
     session.press(Pairs);
     session.wait(1_000);
     session.act(Action::TurnPage(-1));
-    let page = session.app.reading().page().0;
+    let page = session.app.reading().page();
     session.report(sample::pair(40, true));
     session.work = Work::Nothing;
     session.wait(200);
     assert!(session.app.pairs_ended());
-    assert_eq!(session.app.reading().page().0, page);
+    assert_eq!(session.app.reading().page(), page);
     let named = session
         .notices
         .iter()

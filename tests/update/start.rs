@@ -152,7 +152,10 @@ fn the_progress_of_earlier_sessions_is_shown() {
     let (app, _) = App::new(sample::course(), progress, Options::default());
     let stage = app.stage().expect("a stage");
     assert_eq!(
-        (app.lesson.learner.activity(stage), app.reading().hints().0),
+        (
+            app.lesson.learner.activity(stage),
+            app.reading().hints().shown
+        ),
         (Activity::LookBack, 2)
     );
 }

@@ -99,7 +99,7 @@ pub(super) const ASKED_IN_TEXT: Condition =
 /// A question is open.
 pub(super) const ASKED: Condition = |app| main(app) && app.reading().asked_on().is_some();
 pub(super) const IN_QUIZ: Condition =
-    |app| reading(app) && app.reading().page().0 == LessonPage::Quiz;
+    |app| reading(app) && app.reading().page() == LessonPage::Quiz;
 pub(super) const IN_EXERCISE: Condition = |app| main(app) && app.mode.is_exercise();
 /// A beat is presented, so that the keys of clickers belong to the presentation.
 pub(super) const PRESENTING: Condition =

@@ -120,7 +120,7 @@ pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = 
 /// Writes the hints so far, the latest first.
 fn hints(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let hints = &exercise.hints;
-    let (shown, _) = w.app.reading().hints();
+    let shown = w.app.reading().hints().shown;
     for index in (0..shown.min(hints.len())).rev() {
         w.hint(index, hints);
         w.blank();

@@ -74,7 +74,7 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         lines.push(Line::default());
         lines.append(&mut foot);
     }
-    let (_, number, count) = app.reading().page();
+    let (number, count) = app.reading().page_number();
     let aside = format!("{} · page {number} of {count}", stage.level.into_str());
     Content {
         foot,
@@ -118,7 +118,7 @@ fn page_and_question(stage: &Stage, app: &App, theme: &Theme, columns: usize) ->
     if app.reading().asked_here() && app.beat().is_none() || voting {
         question::write_open(stage, &mut question);
     }
-    let (page, ..) = app.reading().page();
+    let page = app.reading().page();
     let mut writer = ProseWriter::new(app, theme, columns);
     writer.figures = match page {
         LessonPage::Start | LessonPage::Evidence | LessonPage::Background(_) => found.as_ref(),
@@ -202,7 +202,7 @@ fn start(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
         w.blank();
         w.course_text("About the CPU: ", w.theme.dim, note);
     }
-    let (shown, _) = app.reading().hints();
+    let shown = app.reading().hints().shown;
     for hint in 0..shown.min(stage.hints.len()) {
         w.blank();
         w.hint(hint, &stage.hints);

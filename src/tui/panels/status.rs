@@ -169,9 +169,10 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
         let style = if warning { theme.warning } else { theme.text };
         add(2, text, style);
     }
-    let (shown, hints) = app.reading().hints();
-    if hints > 0 {
-        add(5, format!("hint {shown}/{hints}"), theme.text);
+    let hints = app.reading().hints();
+    if hints.all > 0 {
+        let text = format!("hint {}/{}", hints.shown, hints.all);
+        add(5, text, theme.text);
     }
     text::ranked(parts, usize::from(columns))
 }

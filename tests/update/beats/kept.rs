@@ -79,11 +79,12 @@ impl BeatScreen {
             runs: runs.collect(),
             pairs: app.shown_pair().map(|pair| pair.n),
             rest: format!(
-                "{:?} {:?} {:?} {} {:?}",
+                "{:?} {:?} {:?} {:?} {} {:?}",
                 bench.run.active,
                 beat.vote,
                 app.reading().page(),
-                app.reading().hints().0,
+                app.reading().page_number(),
+                app.reading().hints().shown,
                 app.cue().map(|cue| cue.say)
             ),
         }
