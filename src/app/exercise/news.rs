@@ -82,7 +82,7 @@ impl ExerciseState {
         self.checking = None;
         let (passed, swap) = (report.passed, report.swap.clone());
         if let Some(accepted) = &self.accepted {
-            report.set_beside(accepted);
+            report.compare_with(accepted);
         }
         let mut follows = Vec::new();
         if context.is_open && (self.report.is_some() || passed) {
