@@ -15,11 +15,8 @@ mod events;
 pub mod exercise;
 pub mod figures;
 pub mod guide;
-mod kernel_card;
 pub mod kernel_rows;
-mod lane_card;
 pub mod lane_view;
-mod lanes;
 pub mod learner;
 mod lesson;
 pub mod log;
@@ -34,6 +31,7 @@ pub mod pages;
 mod part;
 pub mod presenter;
 pub mod run;
+mod run_timeline;
 mod runs;
 pub mod source;
 pub mod timeline;
@@ -132,13 +130,54 @@ const NOTICE_MS: u64 = 8_000;
 impl App {
     /// Returns the state before the first message, and the effects to begin with.
     pub fn new(course: Course, progress: Progress, options: Options) -> (Self, Vec<Effect>) {
-        let resumed = progress.current.clone();
+        let mut app = Self::unstarted(course, progress, &options);
+        if let Some(text) = &options.notice {
+            app.tell(text, true);
+        }
+        if !app.lesson.course.problems.is_empty() {
+            app.view.overlay = Some(Overlay::Problems);
+        }
+        let at = app.first_stage(options.stage);
+        app.lesson.learner.at = at;
         let replayed = options.recording.is_some();
-        let mode = options.recording.map_or(Mode::Stage, Mode::Replay);
-        let mut app = Self {
+        if let Some((seed, level)) = options.mystery {
+            let unsolved = mystery::unsolved(&app.lesson.learner.progress, level);
+            app.run_mystery(seed.unwrap_or(unsolved), level);
+        } else if let Some(config) = options.free {
+            app.run_free(config);
+        } else if !options.present || replayed {
+            // In a live presentation, the learner's own run begins when the presentation is left.
+            let skipped = app.lesson.mark_skipped(at, &app.mode);
+            app.carry_out(skipped);
+            app.enter(at);
+            if options.stage.is_some() && app.has_card(Overlay::Skipped) {
+                app.tell("M shows what the skipped stages were about", false);
+            }
+        }
+        if options.present {
+            // A presentation continues at the beat where the last one ended.
+            match (options.stage, app.lesson.presented()) {
+                (None, Some((last_at, beat))) => app.begin_presentation(last_at, beat),
+                _ => app.begin_presentation(at, 0),
+            }
+            app.probe_devices();
+        } else if options.welcome && !replayed && app.view.overlay.is_none() {
+            app.view.overlay = Some(Overlay::Welcome);
+            app.effects.push(Effect::Save(ProgressChange::Welcomed));
+        } else if options.stage.is_some() && !replayed {
+            app.catch_up();
+        }
+        let effects = std::mem::take(&mut app.effects);
+        (app, effects)
+    }
+
+    /// Makes the state in which nothing has begun.
+    fn unstarted(course: Course, progress: Progress, options: &Options) -> Self {
+        let recording = options.recording.clone();
+        Self {
             lesson: Lesson {
                 course: Arc::new(course),
-                learner: LearnerState::new(progress, replayed),
+                learner: LearnerState::new(progress, recording.is_some()),
                 journey: None,
             },
             bench: Bench {
@@ -146,7 +185,7 @@ impl App {
                 ..Bench::default()
             },
             exercise: Exercises::default(),
-            class: options.room.map(|settings| {
+            class: options.room.clone().map(|settings| {
                 let mut member = Box::<Membership>::default();
                 member.me = settings;
                 member
@@ -161,68 +200,24 @@ impl App {
                 revision: 1,
                 ..View::default()
             },
-            mode,
+            mode: recording.map_or(Mode::Stage, Mode::Replay),
             clock: Clock::default(),
             effects: Vec::new(),
-        };
-        if let Some(text) = options.notice {
-            app.tell(&text, true);
         }
-        if !app.lesson.course.problems.is_empty() {
-            app.view.overlay = Some(Overlay::Problems);
-        }
-        let first = match (options.stage, resumed) {
-            (Some(number), _) => app.lesson.place_of_number(number),
-            (None, Some(id)) => app.lesson.place_of(&id),
+    }
+
+    /// Returns the index of the stage to begin with: the one with this number, else the one where the learner was, else the first one.
+    fn first_stage(&mut self, number: Option<u32>) -> usize {
+        let place = match (number, &self.lesson.learner.progress.current) {
+            (Some(number), _) => self.lesson.place_of_number(number),
+            (None, Some(id)) => self.lesson.place_of(id),
             (None, None) => None,
         };
-        if let (Some(number), None) = (options.stage, first) {
-            app.tell(
-                &format!("There is no stage {number}; showing the first one"),
-                true,
-            );
+        if let (Some(number), None) = (number, place) {
+            let text = format!("There is no stage {number}; showing the first one");
+            self.tell(&text, true);
         }
-        let at = first.unwrap_or(0);
-        match (options.mystery, options.free) {
-            (Some((seed, level)), _) => {
-                app.lesson.learner.at = at;
-                let seed =
-                    seed.unwrap_or_else(|| mystery::unsolved(&app.lesson.learner.progress, level));
-                app.run_mystery(seed, level);
-            }
-            (None, Some(config)) => {
-                app.lesson.learner.at = at;
-                app.run_free(config);
-            }
-            // The learner's own run begins when the presentation is left.
-            (None, None) if options.present && !replayed => app.lesson.learner.at = at,
-            (None, None) => {
-                if !options.present {
-                    let skipped = app.lesson.mark_skipped(at, &app.mode);
-                    app.carry_out(skipped);
-                }
-                app.enter(at);
-                if options.stage.is_some() && app.has_card(Overlay::Skipped) {
-                    app.tell("M shows what the skipped stages were about", false);
-                }
-            }
-        }
-        if options.present {
-            // A presentation continues at the beat where the last one ended.
-            let last = app.lesson.presented();
-            match (options.stage, last) {
-                (None, Some((last_at, beat))) => app.begin_presentation(last_at, beat),
-                _ => app.begin_presentation(at, 0),
-            }
-            app.probe_devices();
-        } else if options.welcome && !replayed && app.view.overlay.is_none() {
-            app.view.overlay = Some(Overlay::Welcome);
-            app.effects.push(Effect::Save(ProgressChange::Welcomed));
-        } else if options.stage.is_some() && !replayed {
-            app.catch_up();
-        }
-        let effects = std::mem::take(&mut app.effects);
-        (app, effects)
+        place.unwrap_or(0)
     }
 
     /// Returns the stage that the learner is in. `None` in an empty course and in a run without a stage.
@@ -249,7 +244,7 @@ impl App {
 /// Applies one message and returns the effects that the shell has to carry out. The state changes nowhere else.
 pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
     app.view.revision += 1;
-    app.take(message);
+    app.handle(message);
     let mut effects = std::mem::take(&mut app.effects);
     if !app.keeps_progress() {
         effects.retain(|effect| {
@@ -264,7 +259,7 @@ pub fn update(app: &mut App, message: Message) -> Vec<Effect> {
 }
 
 impl App {
-    fn take(&mut self, message: Message) {
+    fn handle(&mut self, message: Message) {
         match message {
             Message::Action(action) => self.act(action),
             Message::Engine(report) => self.on_engine_report(report),
@@ -276,16 +271,16 @@ impl App {
             Message::Drawn(limits) => {
                 self.view.overlay_scroll = self.view.overlay_scroll.min(limits.overlay);
                 let panels = limits.panels.into_iter().collect();
-                let before = std::mem::replace(&mut self.view.limits, panels);
+                let last_limits = std::mem::replace(&mut self.view.limits, panels);
                 self.view.rows = limits.rows;
                 // The guidance and the footer were drawn with the old limits, so only new limits need another frame.
-                if before == self.view.limits {
+                if last_limits == self.view.limits {
                     self.view.revision -= 1;
                 }
             }
-            Message::FileSaved { config } => self.file_saved(config),
+            Message::FileSaved { config } => self.on_file_saved(config),
             Message::FileRead { stage, config } if self.presenter.presentation.is_none() => {
-                let follows = self.bench.take_file_at_entry(&stage, config);
+                let follows = self.bench.on_file_read(&stage, config);
                 self.carry_out(follows);
             }
             Message::FileRead { .. } => {}
@@ -293,7 +288,7 @@ impl App {
                 device,
                 config,
                 texts,
-            } => self.view.kernels_read(device, config, texts),
+            } => self.view.on_kernels_read(device, config, texts),
             Message::Journey(journey) => {
                 self.lesson.journey = journey.map(|table| bounds::journey(*table))
             }
@@ -302,7 +297,7 @@ impl App {
                 self.in_exercise(at, |exercises, context| exercises.on_news(news, context));
             }
             Message::Room(news) => {
-                self.in_class(|member, context| member.on_news(news, context));
+                self.in_class(|member, app| member.on_news(news, app));
             }
             Message::ProgressUnsaved { why } => {
                 if why.is_none() {
@@ -316,14 +311,14 @@ impl App {
         self.in_open_exercise(ExerciseState::settle);
     }
 
-    /// Pauses the run after `IDLE_MS` without a key, except in a presentation.
+    /// Pauses the run after `IDLE_MS` without a key, except in a presentation. `before_ms` is the time of the last tick.
     fn pause_when_idle(&mut self, before_ms: u64) {
         if self.clock.now_ms.saturating_sub(before_ms) > ASLEEP_MS {
             self.clock.touched_ms = self.clock.now_ms;
         }
-        let idle = self.clock.now_ms.saturating_sub(self.clock.touched_ms) >= IDLE_MS;
+        let is_idle = self.clock.now_ms.saturating_sub(self.clock.touched_ms) >= IDLE_MS;
         let runs = self.bench.run.state == RunState::Running && !self.bench.pairing();
-        if idle && runs && self.presenter.presentation.is_none() {
+        if is_idle && runs && self.presenter.presentation.is_none() {
             self.pause();
             let text = "No key was pressed for ten minutes: the run is paused; space resumes it";
             self.tell(text, false);
@@ -333,6 +328,7 @@ impl App {
         }
     }
 
+    /// Handles a tick of the clock: adds to the time of the beat, replaces an engine that hangs, runs a changed B, and shares the record.
     fn tick(&mut self, now_ms: u64) {
         let second_passed = now_ms / 1000 != self.clock.now_ms / 1000;
         let before_ms = std::mem::replace(&mut self.clock.now_ms, now_ms);
@@ -342,7 +338,8 @@ impl App {
         self.run_when_due();
         self.tick_in_mode(before_ms);
         self.in_class(Membership::share);
-        let waiting = matches!(
+        // The screen shows how many seconds these states have lasted.
+        let counts_seconds = matches!(
             self.bench.run.state,
             RunState::Starting | RunState::Warming | RunState::Pausing
         ) || self.stalled_s().is_some()
@@ -350,7 +347,7 @@ impl App {
             || self.checking().is_some()
             || self.measuring().is_some();
         let expired = self.view.notice.take_if(|notice| notice.until_ms <= now_ms);
-        if !(expired.is_some() || second_passed && waiting) {
+        if !(expired.is_some() || second_passed && counts_seconds) {
             self.view.revision -= 1;
         }
     }

@@ -1,9 +1,11 @@
-//! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages.
+//! A class: learners share what they do, and the instructor sees it on a board, opens votes and offers stages. The place where they
+//! meet, a folder or an address, is called a room.
 //!
-//! Each thing that happens is a line of the class's log (`log`), which only the board writes (`handle`); board, pages, tallies and
-//! reports are folds of it (`state`). Participants leave requests: in a shared folder a small file each (`folder`), over the network by
-//! HTTP (`server`, `client`), and phones with a page of their own (`phone`). A request counts when the board has logged it, and only
-//! then is it answered. Durations are sent in place of times, so clocks are never compared.
+//! Each thing that happens becomes a line of the class's log (`log`). Only the board writes the log (`handle`); the board's picture,
+//! the pages, the tallies and the reports are computed from it (`state`). A participant at a computer sends a record to the room: as a
+//! small file in a shared folder (`folder`), or over HTTP (`server`, `client`). A phone sends requests from a page in its browser
+//! (`phone`). The board logs a request before it answers, so an answered request always counts. Records carry durations and no times
+//! of day, so the clocks of two machines are never compared.
 
 pub mod board;
 pub mod client;
@@ -26,50 +28,50 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use client::Http;
 use folder::RoomFolder;
-use handle::{OpenError, RoomHandle, RoomLooker};
+use handle::{OpenError, RoomHandle, SecondBoard};
 use link::{InstructorLink, ParticipantLink};
 
 use crate::course::Course;
 
-/// Returns the link of a participant to the room of `--room WHERE`, which is an address or a folder.
+/// Returns a participant's link to a room. `place` is what `--room` names: `http://HOST:PORT/CODE`, or the path of a folder.
 ///
 /// # Errors
-/// If the address is none of a room.
-pub fn participant_link(at: &str) -> Result<Box<dyn ParticipantLink>, String> {
-    match address(at)? {
-        Some(rest) => Ok(Box::new(Http::new(rest)?)),
-        None => Ok(Box::new(RoomFolder::new(PathBuf::from(at)))),
+/// If the address has another scheme than http, or lacks the host or the code.
+pub fn participant_link(place: &str) -> Result<Box<dyn ParticipantLink>, String> {
+    match http_address(place)? {
+        Some(address) => Ok(Box::new(Http::new(address)?)),
+        None => Ok(Box::new(RoomFolder::new(PathBuf::from(place)))),
     }
 }
 
-/// Returns the link of an instructor's other program to the room. An address contains the instructor's key; in a folder that no board
-/// has open, this program becomes its board.
+/// Returns an instructor's link to a room that another program may have open. `place` is `http://HOST:PORT/KEY`, or the path of a
+/// folder. If no program has the folder's room open, this one opens it and becomes its board.
 ///
 /// # Errors
-/// If the address is none of a room, or the folder cannot be used.
-pub fn instructor_link(at: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
-    if let Some(rest) = address(at)? {
-        return Ok(Box::new(Http::new(rest)?));
+/// If the address has another scheme than http, or lacks the host or the key, or if the folder cannot be used.
+pub fn instructor_link(place: &str, course: &Course) -> Result<Box<dyn InstructorLink>, String> {
+    if let Some(address) = http_address(place)? {
+        return Ok(Box::new(Http::new(address)?));
     }
-    let dir = PathBuf::from(at);
+    let dir = PathBuf::from(place);
     match RoomHandle::open(dir.clone(), true, course.clone()) {
         Ok(handle) => Ok(Box::new(handle)),
-        Err(OpenError::Taken(_)) => Ok(Box::new(RoomLooker::new(dir, course.clone()))),
+        Err(OpenError::Taken(_)) => Ok(Box::new(SecondBoard::new(dir, course.clone()))),
         Err(OpenError::Failed(why)) => Err(why),
     }
 }
 
-/// Locks a mutex, also after a thread that held it has panicked.
+/// Locks a mutex. A panic of another thread that held the lock is ignored: the room goes on for everybody else.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Returns the part after `http://`; `None` for a folder.
-fn address(at: &str) -> Result<Option<&str>, String> {
-    match at.split_once("://") {
-        Some(("http", rest)) => Ok(Some(rest)),
-        Some((other, _)) => Err(format!(
-            "a room has no {other} address; write http://HOST:PORT/CODE, or the path of a folder"
+/// Returns the part of an address after `http://`; `None` for the path of a folder.
+fn http_address(place: &str) -> Result<Option<&str>, String> {
+    match place.split_once("://") {
+        Some(("http", address)) => Ok(Some(address)),
+        Some((scheme, _)) => Err(format!(
+            "a room has no {scheme} address; write http://HOST:PORT/CODE, or the path of a folder"
         )),
         None => Ok(None),
     }

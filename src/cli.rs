@@ -1,5 +1,5 @@
-//! The command line parses the arguments and calls the command. Each command is a file of its own in `cli/`. Results go to stdout, notices
-//! to stderr; nothing here ends the process.
+//! The command line: parses the arguments and calls the command, which is a file of its own in `cli/`. Results are printed on stdout,
+//! notices and errors on stderr. A command returns its exit code and does not end the process.
 
 mod args;
 mod bench;
@@ -15,6 +15,7 @@ mod kit;
 mod list;
 mod manual;
 mod meter;
+#[cfg(unix)]
 mod notes;
 mod open;
 mod ready;
@@ -38,7 +39,8 @@ use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
 
 pub use crate::out::{Exit, ExitError};
 
-use args::{Cli, CliCommand, CourseCommand};
+use args::exercises::CourseCommand;
+use args::{Cli, CliCommand};
 
 use crate::course::context::CourseContext;
 use crate::course::embedded;
@@ -46,19 +48,21 @@ use crate::out;
 use crate::settings::Settings;
 use protocol::handle::EngineCommand;
 
-/// A function that serves as the engine until its input ends. With `kernel_texts` it also sends the texts of the kernels that it compiles.
+/// A function that reads commands from stdin and serves as the engine until its input ends. With `kernel_texts` it also sends the texts
+/// of the kernels that it compiles.
 pub type ServeEngine = fn(kernel_texts: bool) -> anyhow::Result<()>;
 
-/// Runs the program with this process's arguments, the course that it holds and the engine that `perflings engine` becomes.
+/// Runs the program with the arguments of this process. `course` is the course inside the program, and `serve_engine` is what
+/// `perflings engine` does.
 pub fn main(course: embedded::EmbeddedFolders, serve_engine: ServeEngine) -> ExitCode {
     embedded::set(course);
-    out::tell_panics();
+    out::print_panics();
     report_size_limit_as_error();
     ExitCode::from(run(std::env::args_os(), serve_engine) as u8)
 }
 
-/// Makes writing past the limit on file size (`ulimit -f`) an error, as on a full disk, instead of the end of this program. Processes that
-/// it starts are not affected.
+/// Makes a write beyond the limit on file size (`ulimit -f`) fail with an error, as on a full disk. Without this the system would end the
+/// program. Child processes are not affected.
 fn report_size_limit_as_error() {
     #[cfg(unix)]
     {
@@ -73,22 +77,22 @@ pub fn run(
     args: impl IntoIterator<Item = impl Into<OsString> + Clone>,
     serve_engine: ServeEngine,
 ) -> Exit {
-    let args: Vec<OsString> = args.into_iter().map(Into::into).collect();
-    // The engine's output is read by a program, not by a person.
-    let settings = if args.get(1).is_some_and(|word| word == "engine") {
+    let words: Vec<OsString> = args.into_iter().map(Into::into).collect();
+    // The engine uses no settings: notices about them would go to a program that reads its output.
+    let settings = if words.get(1).is_some_and(|word| word == "engine") {
         Settings::default()
     } else {
         config::usable()
     };
     let mut grammar = config::with_settings(Cli::command(), &settings);
-    let parsed = grammar.try_get_matches_from_mut(args).and_then(|matches| {
+    let parsed = grammar.try_get_matches_from_mut(words).and_then(|matches| {
         refuse_flags_before_command(&mut grammar, &matches)?;
         Cli::from_arg_matches(&matches)
     });
     let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are errors to clap, with an exit code of 0. Their text comes from this program, so it needs no cleaning.
+            // clap reports `--help` and `--version` as errors with exit code 0. Their text is this program's, so it needs no cleaning.
             if error.exit_code() == 0 {
                 drop(error.print());
                 return Exit::Ok;
@@ -110,8 +114,8 @@ pub fn run(
     }
 }
 
-/// Returns an error that names the right command if a name of the course stands in the place of a command, as in `perflings 3`. `None` if
-/// the word is no such name.
+/// Returns the error for a name of the course that was typed where a command belongs, as in `perflings 3`; it names the right command.
+/// `None` if the word is no name of the course.
 fn name_in_place_of_command(error: &clap::Error) -> Option<anyhow::Error> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else {
         return None;
@@ -121,8 +125,8 @@ fn name_in_place_of_command(error: &clap::Error) -> Option<anyhow::Error> {
     Some(variant::refused(name, what, "a command", &instead))
 }
 
-/// Refuses flags of the workshop before a command. clap's `args_conflicts_with_subcommands` would also refuse flags of every command, such
-/// as `--quiet`.
+/// Refuses flags of the workshop that were typed before a command, as in `perflings --stage 3 run`. clap's
+/// `args_conflicts_with_subcommands` would also refuse flags that every command takes, such as `--quiet`.
 fn refuse_flags_before_command(
     grammar: &mut Command,
     matches: &ArgMatches,
@@ -138,10 +142,11 @@ fn refuse_flags_before_command(
     let Some(flag) = flag else {
         return Ok(());
     };
-    let what = format!(
-        "`--{flag}` stands before `{command}`; write it after the command: `perflings {command} --{flag} …`, if `{command}` takes it"
+    let why = format!(
+        "`--{flag}` stands before `{command}`; write it after the command: \
+         `perflings {command} --{flag} …`, if `{command}` takes it"
     );
-    Err(grammar.error(ErrorKind::ArgumentConflict, what))
+    Err(grammar.error(ErrorKind::ArgumentConflict, why))
 }
 
 fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
@@ -164,7 +169,10 @@ fn dispatch(cli: Cli, serve_engine: ServeEngine) -> anyhow::Result<Exit> {
         Some(CliCommand::Replay(args)) => replay::replay(&args),
         Some(CliCommand::Watch(args)) => watch::watch(&args),
         Some(CliCommand::Open(args)) => open::open(&args),
+        #[cfg(unix)]
         Some(CliCommand::Notes(args)) => notes::notes(&args),
+        #[cfg(not(unix))]
+        Some(CliCommand::Notes(_)) => Err(out::usage("the speaker view needs a Unix system")),
         Some(CliCommand::Report(args)) => export::report(&args),
         Some(CliCommand::Export(args)) => export::export(&args),
         Some(CliCommand::Room(args)) => room::room(&args),

@@ -8,26 +8,26 @@ use protocol::{Failed, FailedKind};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// Done, or passed.
+    /// The command has done its work, or a check has passed.
     Ok = 0,
-    /// A check failed, a run broke off, or the engine broke.
+    /// A check has failed, a run has broken off, or the engine has ended unexpectedly.
     Failed = 1,
-    /// Wrong usage, or a fault in a configuration, a course or a recording.
+    /// The arguments are wrong, or a configuration, a course or a recording has a fault.
     Usage = 2,
     /// The device that was asked for is not available.
     NoDevice = 3,
-    /// Ctrl-c, or a request to terminate.
+    /// The user has pressed ctrl-c, or the system has asked the program to end.
     Interrupted = 130,
 }
 
 impl Exit {
-    /// Returns the exit code of a check.
+    /// Returns the exit code of a check: `Ok` if it has passed.
     pub const fn passed_if(passed: bool) -> Self {
         if passed { Self::Ok } else { Self::Failed }
     }
 }
 
-/// An error with its exit code.
+/// An error that decides the exit code of the program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExitError {
     pub exit: Exit,
@@ -62,7 +62,7 @@ impl From<&Failed> for ExitError {
     }
 }
 
-/// Returns an error in the user's input: arguments, a configuration or a course.
+/// Returns an error about the user's input, which ends the program with `Exit::Usage`: arguments, a configuration or a course.
 pub fn usage(text: impl Into<String>) -> anyhow::Error {
     ExitError::new(Exit::Usage, text).into()
 }

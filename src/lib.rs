@@ -3,7 +3,7 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`cli`] | the command line: parse, ask, print |
+//! | [`cli`] | the command line: parses arguments, calls the command, prints the result |
 //! | [`shell`] | the running workshop: its engines, the learner's files, the editor |
 //! | [`app`] | the state of the screen, and how it changes |
 //! | [`tui`], [`panel`] | drawing, keys, themes, the terminal; names of panels |

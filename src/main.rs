@@ -1,5 +1,5 @@
-//! Gives the command line and the course to the library, and its exit code to the system. The course is included here and not in the
-//! library, so that after a changed lesson cargo compiles only this file again.
+//! The program: runs the command line of the library with the built-in course and the engine. The course is included here and not in the
+//! library, so that cargo compiles only this file after a lesson has changed.
 
 use include_dir::{Dir, include_dir};
 

@@ -1,5 +1,12 @@
-//! Measurements: an engine process carries out a plan of jobs, each a run or a comparison in pairs. Progress and results have one form
-//! for the command line, the screen and the checks. Nothing here prints or draws.
+//! Measurements for the command line, the screen and the checks. Nothing here prints or draws.
+//!
+//! ```text
+//! plan ─ job, job, job ─▶ runner ─▶ engine process
+//!                            │
+//!            PlanProgress ◀──┴──▶ TaskResult ─▶ cell ─▶ report
+//! ```
+//!
+//! A plan is a list of jobs, each a run or a comparison in pairs. The runner carries out one job after the other in an engine process.
 
 pub mod background_job;
 pub mod cell;

@@ -18,11 +18,11 @@ use protocol::handle::lack;
 /// Prints an error and returns its exit code. A closed pipe is no error.
 pub fn report(error: &anyhow::Error) -> Exit {
     let exit = exit_of(error);
-    let gone = error
+    let is_pipe_closed = error
         .chain()
         .filter_map(|cause| cause.downcast_ref::<io::Error>())
         .any(|error| error.kind() == io::ErrorKind::BrokenPipe);
-    if gone {
+    if is_pipe_closed {
         return Exit::Ok;
     }
     let mut text = format!("perflings: {error:#}");
@@ -47,9 +47,9 @@ fn exit_of(error: &anyhow::Error) -> Exit {
     Exit::Failed
 }
 
-/// True if notices are left out (`--quiet`).
+/// True if notices are left out, because of `--quiet`.
 static QUIET: AtomicBool = AtomicBool::new(false);
-/// True if progress is left out (`--quiet` or `--no-progress`).
+/// True if the progress line is left out, because of `--quiet` or `--no-progress`.
 static NO_PROGRESS: AtomicBool = AtomicBool::new(false);
 
 /// Turns off notices and progress (`quiet`), or only progress (`no_progress`), for the rest of the process.
@@ -58,17 +58,16 @@ pub fn set_quiet(quiet: bool, no_progress: bool) {
     NO_PROGRESS.store(quiet || no_progress, Ordering::Relaxed);
 }
 
-/// The line at the foot of the terminal; empty if there is none.
+/// The progress line at the foot of the terminal; empty if there is none. Every print goes above it.
 static FOOT: Mutex<String> = Mutex::new(String::new());
 
-/// Returns true if progress is shown: stderr is a terminal, and progress is not left out.
+/// Returns true if a progress line is shown: stderr is a terminal, and progress is not left out.
 pub fn has_foot() -> bool {
     !NO_PROGRESS.load(Ordering::Relaxed) && io::stderr().is_terminal()
 }
 
-/// Replaces the line at the foot of the terminal with the line that `next` returns; an empty line removes it. The old line stays where
-/// `next` returns `None`.
-pub fn foot(next: impl FnOnce() -> Option<String>) {
+/// Replaces the progress line with the line that `next` returns; an empty line removes it. If `next` returns `None`, the old line stays.
+pub fn set_foot(next: impl FnOnce() -> Option<String>) {
     let mut foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(next) = next() {
         show(&foot, "");
@@ -77,7 +76,7 @@ pub fn foot(next: impl FnOnce() -> Option<String>) {
     }
 }
 
-/// Removes the line at the foot, writes something in its place and shows the line again below.
+/// Removes the progress line, writes something in its place and shows the progress line again below.
 fn above_foot<T>(write: impl FnOnce() -> T) -> T {
     let foot = FOOT.lock().unwrap_or_else(PoisonError::into_inner);
     show(&foot, "");
@@ -86,11 +85,11 @@ fn above_foot<T>(write: impl FnOnce() -> T) -> T {
     written
 }
 
-/// Shows a text in the place of the line at the foot, if there is one.
+/// Overwrites the progress line `foot` on the terminal with a text. Writes nothing if `foot` is empty.
 fn show(foot: &str, text: &str) {
     if !foot.is_empty() {
         let mut stderr = io::stderr().lock();
-        // Wrapping is off meanwhile, so that the terminal cuts a long line.
+        // The terminal's wrapping is off meanwhile, so that it cuts a long line.
         let _ = write!(
             stderr,
             "\r\u{1b}[K\u{1b}[?7l{}\u{1b}[?7h",
@@ -100,7 +99,7 @@ fn show(foot: &str, text: &str) {
     }
 }
 
-/// Prints a line with the program's name on stderr, unless notices are left out. A closed stderr is ignored.
+/// Prints a line that begins with the program's name on stderr, unless notices are left out. A closed stderr is ignored.
 pub fn notice(text: &str) {
     if !QUIET.load(Ordering::Relaxed) {
         error(&format!("perflings: {text}"));
@@ -150,7 +149,7 @@ pub fn log(event: &Event) {
 }
 
 /// Makes panics be printed with [`error`], because the standard library would print their text without cleaning it.
-pub fn tell_panics() {
+pub fn print_panics() {
     std::panic::set_hook(Box::new(|info| {
         let thread = std::thread::current();
         let name = thread.name().unwrap_or("without a name");
@@ -167,7 +166,7 @@ pub fn json(value: &impl serde::Serialize) -> anyhow::Result<()> {
     Ok(json_line(&serde_json::to_string(value)?)?)
 }
 
-/// Prints the result as one JSON object on a line of its own, or as text.
+/// Prints the result as one JSON object on a line of its own if `as_json` is set, or else as text.
 pub fn json_or_text(
     as_json: bool,
     value: &impl serde::Serialize,
@@ -179,7 +178,7 @@ pub fn json_or_text(
     Ok(result(text().trim_end())?)
 }
 
-/// Writes a result into a file, whole or not at all, and prints a notice. `-` stands for stdout.
+/// Writes a result into a file, whole or not at all, and prints a notice. The path `-` means stdout.
 pub fn file(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
     if path == Path::new("-") {
         return Ok(self::bytes(bytes)?);
@@ -195,13 +194,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn errors_keep_their_code_under_context() {
-        let error = Err::<(), _>(usage("no"))
+    fn an_error_keeps_its_exit_code_under_further_context() {
+        let wrong_usage = Err::<(), _>(usage("no"))
             .context("while trying")
-            .expect_err("is one");
-        assert_eq!(exit_of(&error), Exit::Usage);
-        let file = FileError::new("a.toml", 3, "is wrong");
-        assert_eq!(exit_of(&anyhow::Error::new(file)), Exit::Usage);
+            .expect_err("an error");
+        assert_eq!(exit_of(&wrong_usage), Exit::Usage);
+        let wrong_file = FileError::new("a.toml", 3, "is wrong");
+        assert_eq!(exit_of(&anyhow::Error::new(wrong_file)), Exit::Usage);
         assert_eq!(exit_of(&anyhow::anyhow!("broke")), Exit::Failed);
     }
 }

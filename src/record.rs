@@ -1,5 +1,5 @@
-//! Recordings: files with the engine's stream, one event a line, beginning with `hello`. The output of `run --json` is a recording too.
-//! The writer thins a long run so that an hour stays below 50 MB; statistics and summaries stay complete.
+//! Recordings: files with the stream of an engine, one event a line. The first line is `hello`. The output of `run --json` is a recording,
+//! too. The writer leaves out lines of a long run, so that an hour takes less than 50 MB; statistics and summaries stay complete.
 
 mod thin;
 
@@ -20,23 +20,24 @@ use protocol::{self, Device, Event, Finished, PROTOCOL, StreamLine};
 /// The size of the largest recording that is read, in bytes.
 pub const MAX_BYTES: u64 = 256 * 1024 * 1024;
 
-/// Writes a recording line by line into `FILE.part`, which becomes `FILE` at the end.
+/// Writes a recording line by line into `FILE.part`, which is renamed to `FILE` at the end.
 #[derive(Debug)]
 pub struct RecordingWriter {
     file: File,
     part: PathBuf,
     target: PathBuf,
-    thin: thin::Thinning,
-    /// The seconds to add to the time of a line, because an engine that replaces another one counts from 0 again.
-    offset: f64,
-    latest: f64,
+    thinning: thin::Thinning,
+    /// The seconds that are added to the time of each line. The time of an engine begins at 0, also if it replaces another engine.
+    offset_s: f64,
+    /// The time of the latest line with the offset, in seconds.
+    latest_s: f64,
 }
 
 impl RecordingWriter {
     /// Opens `FILE.part` in the folder of `path`.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be created, or if another perflings writes it.
+    /// If the file cannot be created, or if another perflings is writing it.
     pub fn create(path: &Path) -> Result<Self> {
         let target = files::target(path).with_context(|| path.display().to_string())?;
         let mut name = target
@@ -55,41 +56,43 @@ impl RecordingWriter {
             file,
             part,
             target,
-            thin: thin::Thinning::default(),
-            offset: 0.0,
-            latest: 0.0,
+            thinning: thin::Thinning::default(),
+            offset_s: 0.0,
+            latest_s: 0.0,
         })
     }
 
-    /// Adds a line, given parsed and as text. If the program is killed later, the file still has every line up to this one.
+    /// Adds a line, which is passed as a value and as text. The line is written at once, so it is not lost if the program is killed later.
     pub fn add(&mut self, line: &StreamLine, text: &str) -> Result<()> {
-        if line.t + self.offset < self.latest {
-            self.offset = self.latest - line.t;
+        if line.t + self.offset_s < self.latest_s {
+            self.offset_s = self.latest_s - line.t;
         }
-        let t = line.t + self.offset;
-        self.latest = t;
-        if !self.thin.keeps(t, &line.event) {
+        let t = line.t + self.offset_s;
+        self.latest_s = t;
+        if !self.thinning.keeps(t, &line.event) {
             return Ok(());
         }
-        let written = if self.offset == 0.0 {
+        let written = if self.offset_s == 0.0 {
             writeln!(self.file, "{}", sanitize::json(text))
         } else {
-            // The text is read again, because `line` may hold fields that are not recorded.
-            let read = protocol::read::<StreamLine>(text).map_err(anyhow::Error::msg)?;
-            let event = read.event;
+            // The event is read again from the text, because `line` may hold fields that are not recorded.
+            let event = protocol::read::<StreamLine>(text)
+                .map_err(anyhow::Error::msg)?
+                .event;
             let moved = serde_json::to_string(&StreamLine { t, event })?;
             writeln!(self.file, "{moved}")
         };
         written.with_context(|| format!("Failed to write {}", self.part.display()))
     }
 
-    /// Completes the recording and gives the file its name.
+    /// Completes the recording and renames the file.
     pub fn finish(self) -> Result<FinishedRecording> {
         self.file
             .sync_all()
             .with_context(|| format!("Failed to write {}", self.part.display()))?;
         let written = files::rename(&self.part, &self.target).with_context(|| {
-            let (part, target) = (self.part.display(), self.target.display());
+            let target = self.target.display();
+            let part = self.part.display();
             format!("Failed to write {target}; the recording is in {part}")
         })?;
         Ok(FinishedRecording {
@@ -99,7 +102,7 @@ impl RecordingWriter {
     }
 }
 
-/// A complete recording.
+/// A recording that was written completely.
 #[derive(Debug)]
 pub struct FinishedRecording {
     pub path: PathBuf,
@@ -116,53 +119,55 @@ impl fmt::Display for FinishedRecording {
     }
 }
 
-/// A recording in memory. Lines are parsed again when they are shown, so that it needs no more memory than its file.
+/// A recording in memory. Its lines are kept as text and parsed when they are needed, because parsed lines would take more memory.
 #[derive(Debug)]
 pub struct Recording {
     text: String,
-    /// The time of each line, in seconds, and its place in the text.
+    /// The time of each line, in seconds, and the bytes of the text that it takes.
     lines: Vec<(f64, Range<usize>)>,
-    pub path: PathBuf,
     /// The story of all runs in the recording.
     pub story: StreamStory,
-    /// A warning that the recording is incomplete.
+    /// The warning about an incomplete recording; `None` for a complete one.
     pub notice: Option<String>,
 }
 
 impl Recording {
-    /// Reads a file. An incomplete recording is read up to its first damaged line.
+    /// Reads a file. A recording with a damaged line is read up to this line.
     ///
     /// # Errors
-    /// Returns an error if the file cannot be read, is no recording, or comes from a newer protocol.
+    /// If the file cannot be read, is no recording, or has a newer version of the protocol.
     pub fn read(path: &Path) -> Result<Self, FileError> {
         Self::from_text(read_text(path, MAX_BYTES)?, path)
     }
 
-    /// Reads a recording from its text. `path` is its name in messages.
+    /// Reads a recording from its text. Messages name it by `path`.
     pub fn from_text(text: String, path: &Path) -> Result<Self, FileError> {
         let fail = |line, what| FileError::new(path.display().to_string(), line, what);
         let mut lines = Vec::new();
         let mut story = StreamStory::default();
         let mut finished = false;
         let mut notice = None;
-        for (number, range) in (1..).zip(spans(&text)) {
-            let piece = &text[range.clone()];
-            let line = match protocol::read::<StreamLine>(piece) {
+        for (number, range) in (1..).zip(line_ranges(&text)) {
+            let line_text = &text[range.clone()];
+            let line = match protocol::read::<StreamLine>(line_text) {
                 Ok(line) => line,
-                Err(_) if let Some(problem) = newer(piece) => return Err(fail(number, problem)),
+                Err(_) if let Some(problem) = unknown_protocol(line_text) => {
+                    return Err(fail(number, problem));
+                }
                 Err(why) if number == 1 => {
                     let what =
                         format!("is not a recording: its first line is not an event ({why})");
                     return Err(fail(1, what));
                 }
                 Err(why) => {
-                    let shown = if range.end == text.len() {
-                        "is cut in the middle of"
+                    let damage = if range.end == text.len() {
+                        "is cut in the middle, from"
                     } else {
                         "cannot be read from"
                     };
                     notice = Some(format!(
-                        "{}: the recording {shown} line {number} on ({why}); the {} lines before it are shown",
+                        "{}: the recording {damage} line {number} on ({why}); \
+                         the {} lines before it are shown",
                         path.display(),
                         number - 1
                     ));
@@ -171,7 +176,7 @@ impl Recording {
             };
             match &line.event {
                 Event::Hello(_) if number == 1 => {
-                    if let Some(problem) = newer(piece) {
+                    if let Some(problem) = unknown_protocol(line_text) {
                         return Err(fail(1, problem));
                     }
                 }
@@ -182,7 +187,7 @@ impl Recording {
                 Event::Finished(_) => finished = true,
                 _ => {}
             }
-            story.hear(&line.event, (line.t * 1e3) as u64);
+            story.on_event(&line.event, (line.t * 1e3) as u64);
             lines.push((line.t, range));
         }
         if lines.is_empty() {
@@ -197,48 +202,43 @@ impl Recording {
         Ok(Self {
             text,
             lines,
-            path: path.to_owned(),
             story,
             notice,
         })
     }
 
-    pub fn len(&self) -> usize {
+    pub fn line_count(&self) -> usize {
         self.lines.len()
     }
 
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
+    /// Returns the time of a line in seconds since the engine started.
+    pub fn time(&self, index: usize) -> Option<f64> {
+        self.lines.get(index).map(|(t, _)| *t)
     }
 
-    /// Returns the time of the line at index `at`, in seconds since the engine started.
-    pub fn time(&self, at: usize) -> Option<f64> {
-        self.lines.get(at).map(|(t, _)| *t)
-    }
-
-    /// Returns the line at index `at`.
-    pub fn line(&self, at: usize) -> Option<StreamLine> {
-        let (_, range) = self.lines.get(at)?;
+    /// Returns a line.
+    pub fn line(&self, index: usize) -> Option<StreamLine> {
+        let (_, range) = self.lines.get(index)?;
         serde_json::from_str(&self.text[range.clone()]).ok()
     }
 
     /// Iterates over all lines in order.
     pub fn iter(&self) -> impl Iterator<Item = StreamLine> + '_ {
-        (0..self.len()).filter_map(|at| self.line(at))
+        (0..self.line_count()).filter_map(|index| self.line(index))
     }
 
-    /// Returns the number of the stage of its first run. `None` if that run belongs to no stage.
+    /// Returns the number of the stage of the first run; `None` if this run belongs to no stage.
     pub fn stage(&self) -> Option<u32> {
         let first = self.story.first.as_ref()?;
         (first.stage > 0).then_some(first.stage)
     }
 
-    /// Returns the device of its first run.
+    /// Returns the device of the first run.
     pub fn device(&self) -> Option<&Device> {
         self.story.first.as_ref()?.device.as_ref()
     }
 
-    /// Returns the summaries of all runs in it.
+    /// Returns the summaries of all runs.
     pub fn finished(&self) -> Vec<Finished> {
         let mut summaries = Vec::new();
         for line in self.iter() {
@@ -249,33 +249,33 @@ impl Recording {
         summaries
     }
 
-    /// Returns the device and the date, as in `NVIDIA H100 (Vulkan), 2026-11-21`, for every screen and report that shows the recording.
+    /// Returns the device and the date of the recorded run, which every screen and report about it shows: `NVIDIA H100, 2026-11-21`.
     pub fn badge(&self) -> String {
         let device = self
             .device()
             .map_or("no run", |device| device.name.as_str());
         let date = match self.story.hello.date.as_str() {
             "" => "date unknown",
-            date => date,
+            known => known,
         };
         format!("{device}, {date}")
     }
 }
 
-/// Iterates over the byte ranges of the lines that are not blank.
-fn spans(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
-    let mut from = 0;
-    text.split_inclusive('\n').filter_map(move |piece| {
-        let start = from;
-        from += piece.len();
-        let trimmed = piece.trim_end();
+/// Iterates over the byte ranges of the lines that are not blank, without their line breaks.
+fn line_ranges(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut next_start = 0;
+    text.split_inclusive('\n').filter_map(move |line| {
+        let start = next_start;
+        next_start += line.len();
+        let trimmed = line.trim_end();
         (!trimmed.is_empty()).then(|| start..start + trimmed.len())
     })
 }
 
-/// Returns an error message for a `hello` with an unknown protocol, even if other fields of the line cannot be read. `None` for any
+/// Returns the error for a `hello` with an unknown version of the protocol, even if other fields of the line cannot be read. `None` for any
 /// other line.
-fn newer(text: &str) -> Option<String> {
+fn unknown_protocol(text: &str) -> Option<String> {
     let value: serde_json::Value = serde_json::from_str(text).ok()?;
     let protocol = value["protocol"].as_u64()?;
     if value["event"] != "hello" || (1..=u64::from(PROTOCOL)).contains(&protocol) {
@@ -286,10 +286,11 @@ fn newer(text: &str) -> Option<String> {
             "is not a recording: it names protocol 0, and there are 1 to {PROTOCOL}"
         ));
     }
-    let version = value["version"].as_str().unwrap_or("unknown");
-    let ours = env!("CARGO_PKG_VERSION");
     Some(format!(
-        "was recorded by perflings {version} with protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. Update perflings to replay it"
+        "was recorded by perflings {} with protocol {protocol}; \
+         this is perflings {} with protocol {PROTOCOL}. Update perflings to replay it",
+        value["version"].as_str().unwrap_or("unknown"),
+        env!("CARGO_PKG_VERSION")
     ))
 }
 
@@ -311,9 +312,7 @@ mod tests {
         }
         let recording =
             Recording::read(&recorder.finish().expect("renamed").path).expect("a recording");
-        let times: Vec<f64> = (0..recording.len())
-            .filter_map(|at| recording.time(at))
-            .collect();
+        let times: Vec<f64> = recording.iter().map(|line| line.t).collect();
         assert_eq!(times, [0.0, 1.0, 1.0, 2.0]);
     }
 
@@ -323,11 +322,16 @@ mod tests {
         let deep = format!("{{\"t\":1.0,\"event\":\"log\",\"x\":{nested}}}\n");
         let read = |text: String| Recording::from_text(text, Path::new("run.jsonl"));
         let cut = read(format!("{HELLO}\n{STEP}\n{deep}{STEP}\n")).expect("a recording");
-        let want = "run.jsonl: the recording cannot be read from line 3 on (nested too deeply); the 2 lines before it are shown";
-        assert_eq!(cut.notice.as_deref(), Some(want));
-        let refused = read(deep).expect_err("refused").to_string();
-        let want =
-            "run.jsonl:1: is not a recording: its first line is not an event (nested too deeply)";
-        assert_eq!(refused, want);
+        assert_eq!(
+            cut.notice.as_deref(),
+            Some(
+                "run.jsonl: the recording cannot be read from line 3 on (nested too deeply); \
+                 the 2 lines before it are shown"
+            )
+        );
+        assert_eq!(
+            read(deep).expect_err("refused").to_string(),
+            "run.jsonl:1: is not a recording: its first line is not an event (nested too deeply)"
+        );
     }
 }

@@ -1,6 +1,6 @@
-//! Turns a run of our engine into a trace: its steps and phases on the host, and the calls of its profiled steps on the device. Where only
-//! sums of calls are known, they stand end to end in the order of the phases, as do the phases of a profiled step: that no gap is seen
-//! between them says nothing.
+//! Turns a run of our engine into a trace, as `perflings open` shows it: steps and phases in a lane of the host, and the kernel calls of
+//! profiled steps in a lane of the device. Of some calls only the sum of their times is known. They are drawn end to end in the order of
+//! the phases, and so are the phases themselves, although there may have been gaps between them.
 
 use std::collections::BTreeMap;
 
@@ -14,15 +14,23 @@ pub const FORMAT: &str = "perflings recording";
 /// The phases of a step's operations, in the order in which they run.
 const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 
-/// The advice for a recording without a profiled step.
+/// The most calls of one row that are drawn.
+const MAX_CALLS: u32 = 10_000;
+
+/// Longer times are cut, because a damaged recording must not make sums overflow: 36 years.
+const MAX_NANOSECONDS: u64 = 1 << 60;
+
+/// The advice about a recording without a profiled step.
 const RECORD_AGAIN: &str =
     "No step was profiled. Record more steps: `perflings run 1 --steps 50 --record run.jsonl`.";
 
-/// The lanes of one slot, and what is known of its run so far.
+/// The lanes of one slot, and the latest events of its run.
 struct SlotLanes {
+    /// The number of the host's lane.
     host: u32,
+    /// The number of the device's lane.
     device: u32,
-    /// The end of the last step in nanoseconds. Steps do not overlap.
+    /// The end of the last step in nanoseconds. The next step is drawn after it.
     end: i128,
     /// The number of the latest profiled step, and its beginning in nanoseconds.
     profiled: Option<(u64, i128)>,
@@ -30,13 +38,14 @@ struct SlotLanes {
     speed: Counter,
 }
 
-/// Returns a stream as a trace. The slices show all steps; the figures are counted from the latest profiled step.
+/// Returns a stream as a trace. All steps are drawn. The figures come from the latest profiled step alone (`Trace::counted`).
 pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str) -> Trace {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     let mut slots: BTreeMap<Slot, SlotLanes> = BTreeMap::new();
-    let (mut latest, mut steps) = (None, Vec::new());
+    let mut latest_profile = None;
+    let mut unprofiled_steps = Vec::new();
     for line in lines {
-        let at = nanoseconds(line.t * 1e3);
+        let time = nanoseconds(line.t * 1e3);
         let Some(slot) = line.event.slot() else {
             continue;
         };
@@ -45,28 +54,29 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
             .or_insert_with(|| lanes(&mut out, slot, badge));
         match line.event {
             Event::Step(step) => {
-                host_step(&mut out, lanes, &step, at);
+                add_host_step(&mut out, lanes, &step, time);
                 if !step.profiled {
-                    steps.push(nanoseconds(step.ms) as u64);
+                    unprofiled_steps.push(nanoseconds(step.ms) as u64);
                 }
             }
             Event::Kernels(kernels) => {
-                let from = match lanes.profiled {
+                let begin = match lanes.profiled {
                     Some((step, begin)) if step == kernels.step => begin,
-                    _ => at - nanoseconds(kernels.rows.iter().map(|row| row.ms).sum()),
+                    _ => time - nanoseconds(kernels.rows.iter().map(|row| row.ms).sum()),
                 };
-                let (host, device) = (Some(lanes.host), lanes.device);
-                place(&mut out, host, device, &kernels.rows, from, None, true);
-                latest = Some(kernels);
+                let host = Some(lanes.host);
+                add_calls(&mut out, host, lanes.device, &kernels.rows, begin, None);
+                latest_profile = Some(kernels);
             }
             Event::Throughput(throughput) => {
-                let sample = (at as i64, throughput.samples_per_s);
+                let sample = (time as i64, throughput.samples_per_s);
                 lanes.speed.samples.push(sample);
             }
             Event::Lints { lints, .. } => {
                 for lint in lints {
                     let name = out.name(&format!("lint {}", sanitize::line(&lint.name)));
-                    out.slice(SliceKind::Other, lanes.host, name, (at, at), String::new);
+                    let span = (time, time);
+                    out.slice(SliceKind::Other, lanes.host, name, span, String::new);
                 }
             }
             _ => {}
@@ -77,14 +87,14 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
         counters.retain(|counter| !counter.samples.is_empty());
         out.trace().counters.extend(counters);
     }
-    steps.sort_unstable();
-    let mut counted = counted(source, badge, latest.as_ref());
-    counted.trace().unprofiled_step = gputrace::figures::median(&steps);
+    unprofiled_steps.sort_unstable();
+    let mut counted = counted(source, badge, latest_profile.as_ref());
+    counted.trace().unprofiled_step = gputrace::figures::median(&unprofiled_steps);
     out.trace().counted = Some(Box::new(counted.finish()));
     out.finish()
 }
 
-/// Returns the trace of the latest profiled step alone, from which the figures are counted. Without a profiled step it is empty.
+/// Returns the trace of the latest profiled step alone, from which the figures are computed. Without a profiled step it is empty.
 fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBuilder {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     out.trace().record_again = Some(RECORD_AGAIN);
@@ -93,8 +103,8 @@ fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBui
         return out;
     };
     let lanes = lanes(&mut out, kernels.slot, badge);
-    let (host, rows) = (Some(lanes.host), &kernels.rows);
-    let end = place(&mut out, host, lanes.device, rows, 0, None, true);
+    let rows = &kernels.rows;
+    let end = add_calls(&mut out, Some(lanes.host), lanes.device, rows, 0, None);
     let step = out.name(&format!("step {}", kernels.step));
     let whole = (0, end.max(nanoseconds(kernels.profiled_step_ms)));
     out.slice(SliceKind::Annotation, lanes.host, step, whole, String::new);
@@ -106,8 +116,8 @@ fn counted(source: &str, badge: &str, kernels: Option<&StepProfile>) -> TraceBui
     out
 }
 
-/// Returns the trace of one step: its phases on the host, and the latest profile on the device. A phase's kernels do not begin before the
-/// phase.
+/// Returns the trace of one step: its phases on the host, and the calls of a profile on the device. The calls of a phase do not begin before
+/// the phase.
 pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> Trace {
     let mut out = TraceBuilder::new(name, FORMAT, false);
     if let Some(phases) = phases {
@@ -115,15 +125,15 @@ pub fn step(name: &str, phases: Option<&PhaseTimes>, kernels: &StepProfile) -> T
         let step = out.name("step");
         let whole = (0, nanoseconds(phases.step));
         out.slice(SliceKind::Annotation, lane, step, whole, String::new);
-        host_phases(&mut out, lane, phases, whole);
+        add_host_phases(&mut out, lane, phases, whole);
     }
     let device = out.device("device");
     let lane = out.lane(LaneKind::Device, name, "device", Some(device));
-    place(&mut out, None, lane, &kernels.rows, 0, phases, false);
+    add_calls(&mut out, None, lane, &kernels.rows, 0, phases);
     out.finish()
 }
 
-/// Adds the lanes of a slot.
+/// Adds the lanes of a slot to the trace.
 fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
     let group = format!("perflings {slot:?} ({})", sanitize::line(badge));
     let device = out.device(&format!("{slot:?}"));
@@ -147,20 +157,20 @@ fn lanes(out: &mut TraceBuilder, slot: Slot, badge: &str) -> SlotLanes {
     }
 }
 
-fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i128) {
-    // The line is written when the step is over; its clock and the step's may disagree by a little.
+/// Adds a step that was over at `time`, in nanoseconds, with its phases and its loss.
+fn add_host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, time: i128) {
+    // `time` is the time of the line. It is not quite the end of the step, so two steps could seem to overlap.
     let length = nanoseconds(step.ms);
-    let begin = (at - length).max(lanes.end);
-    let name = if step.profiled {
+    let begin = (time - length).max(lanes.end);
+    let name = out.name(&if step.profiled {
         format!("step {} (profiled)", step.step)
     } else {
         format!("step {}", step.step)
-    };
-    let name = out.name(&name);
+    });
     let whole = (begin, begin + length);
     out.slice(SliceKind::Annotation, lanes.host, name, whole, String::new);
     if let Some(phases) = &step.phases {
-        host_phases(out, lanes.host, phases, whole);
+        add_host_phases(out, lanes.host, phases, whole);
     }
     if step.profiled {
         lanes.profiled = Some((step.step, begin));
@@ -171,84 +181,93 @@ fn host_step(out: &mut TraceBuilder, lanes: &mut SlotLanes, step: &Step, at: i12
     lanes.end = whole.1;
 }
 
-fn host_phases(
+/// Adds the phases of a step one after the other, cut at the end of the step.
+fn add_host_phases(
     out: &mut TraceBuilder,
     lane: u32,
     phases: &PhaseTimes,
-    (mut from, end): (i128, i128),
+    (step_begin, step_end): (i128, i128),
 ) {
-    for (name, ms) in phases.timed_parts() {
-        let to = (from + nanoseconds(ms)).min(end);
-        let name = out.name(name.into_str());
-        out.slice(SliceKind::Annotation, lane, name, (from, to), String::new);
-        from = to;
+    let mut begin = step_begin;
+    for (phase, ms) in phases.timed_parts() {
+        let end = (begin + nanoseconds(ms)).min(step_end);
+        let name = out.name(phase.into_str());
+        out.slice(SliceKind::Annotation, lane, name, (begin, end), String::new);
+        begin = end;
     }
 }
 
-/// Adds the calls of rows where they ran within their phase. The calls of a row without times stand end to end; with `split` they are of
-/// equal length, otherwise they are one slice. With a lane of the host the phases are added there. Returns the end.
-fn place(
+/// Adds the calls of a profiled step that begins at `step_begin`, in nanoseconds, to a lane of the device, phase after phase. No phase
+/// begins before its time in `phases`. If there is a lane of the host, the phases are added there, and each call of a row without times gets
+/// a slice of equal length; otherwise all calls of such a row are one slice. Returns the end of the last call.
+fn add_calls(
     out: &mut TraceBuilder,
     host: Option<u32>,
     lane: u32,
     rows: &[KernelRow],
-    from: i128,
+    step_begin: i128,
     phases: Option<&PhaseTimes>,
-    split: bool,
 ) -> i128 {
-    let begins = match phases {
+    let earliest_ms = match phases {
         Some(phases) => [0.0, phases.forward, phases.forward + phases.backward],
         None => [0.0; 3],
     };
-    let mut at = from;
-    for (phase, begin) in PHASES.into_iter().zip(begins) {
-        at = at.max(from + nanoseconds(begin));
-        let begin = at;
+    let mut end = step_begin;
+    for (phase, ms) in PHASES.into_iter().zip(earliest_ms) {
+        let phase_begin = end.max(step_begin + nanoseconds(ms));
+        end = phase_begin;
         for row in rows.iter().filter(|row| row.phase == phase) {
-            let name = out.name(&name(row));
-            let count = if split { row.calls.clamp(1, 10_000) } else { 1 };
-            let (count, whole) = (i128::from(count), nanoseconds(row.ms));
-            let part = |call: i128| at + whole * call / count;
-            let mut calls: Vec<(i128, i128)> = Vec::new();
-            for &(start, length) in row.slices.iter().take(10_000) {
-                let start = begin + i128::from(start.min(1 << 60));
-                calls.push((start, start + i128::from(length.min(1 << 60))));
-            }
-            if calls.is_empty() {
-                calls.extend((0..count).map(|call| (part(call), part(call + 1))));
-            }
-            for span in calls {
+            let name = out.name(&row_name(row));
+            let slices = if host.is_some() { row.calls } else { 1 };
+            for span in call_spans(row, phase_begin, end, slices) {
                 out.slice(SliceKind::Kernel, lane, name, span, String::new);
-                at = at.max(span.1);
+                end = end.max(span.1);
             }
         }
         if let Some(host) = host
-            && at > begin
+            && end > phase_begin
         {
             let name = out.name(phase);
-            out.slice(SliceKind::Annotation, host, name, (begin, at), String::new);
+            let span = (phase_begin, end);
+            out.slice(SliceKind::Annotation, host, name, span, String::new);
         }
     }
-    at
+    end
 }
 
-/// Returns the name of a row: the part of the model, the operation, and the kernel.
-fn name(row: &KernelRow) -> String {
-    let parts = [&row.part, &row.op, &row.kernel];
-    let mut words: Vec<&str> = Vec::new();
-    for part in parts {
-        if !part.is_empty() && words.last() != Some(&part.as_str()) {
-            words.push(part);
-        }
+/// Returns the begin and end of each call of a row. If they are not known, `slices` equal parts of the row's time follow `previous_end`.
+fn call_spans(
+    row: &KernelRow,
+    phase_begin: i128,
+    previous_end: i128,
+    slices: u32,
+) -> Vec<(i128, i128)> {
+    let mut spans = Vec::new();
+    for &(start, length) in row.slices.iter().take(MAX_CALLS as usize) {
+        let begin = phase_begin + i128::from(start.min(MAX_NANOSECONDS));
+        spans.push((begin, begin + i128::from(length.min(MAX_NANOSECONDS))));
     }
+    if spans.is_empty() {
+        let count = i128::from(slices.clamp(1, MAX_CALLS));
+        let boundary = |call: i128| previous_end + nanoseconds(row.ms) * call / count;
+        spans.extend((0..count).map(|call| (boundary(call), boundary(call + 1))));
+    }
+    spans
+}
+
+/// Returns the name of a row's calls: the part of the model, the operation and the kernel, without empty or repeated words.
+fn row_name(row: &KernelRow) -> String {
+    let mut words = vec![row.part.as_str(), &row.op, &row.kernel];
+    words.retain(|word| !word.is_empty());
+    words.dedup();
     words.join(" ")
 }
 
-/// Returns the calls and the time of a profile by name.
+/// Returns the number and the time of all calls with one name.
 fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
     for row in &kernels.rows {
-        let name = out.name(&name(row));
+        let name = out.name(&row_name(row));
         let sum = sums.entry(name).or_default();
         sum.name = name;
         sum.calls += u64::from(row.calls);
@@ -259,7 +278,7 @@ fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
 
 /// Converts milliseconds to whole nanoseconds. A negative number and NaN become 0.
 fn nanoseconds(ms: f64) -> i128 {
-    i128::from(((ms * 1e6) as u64).min(1 << 60))
+    i128::from(((ms * 1e6) as u64).min(MAX_NANOSECONDS))
 }
 
 #[cfg(test)]
@@ -278,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_stand_where_they_ran_within_their_phase() {
+    fn calls_are_drawn_where_they_ran_within_their_phase() {
         let phases = PhaseTimes {
             forward: 5.0,
             backward: 6.0,
@@ -293,10 +312,11 @@ mod tests {
             ..StepProfile::default()
         };
         let trace = step("A", Some(&phases), &kernels);
-        let spans = trace
+        let ms: Vec<(i64, i64)> = trace
             .slices_of(SliceKind::Kernel)
-            .map(|span| (span.start, span.end));
-        let ms: Vec<(i64, i64)> = spans.map(|(a, b)| (a / 1_000_000, b / 1_000_000)).collect();
+            .map(|slice| (slice.start / 1_000_000, slice.end / 1_000_000))
+            .collect();
+        // The forward calls have no times, so they are one slice of 2 ms; the backward phase begins after 5 ms.
         assert_eq!(ms, [(0, 2), (5, 6), (8, 9)]);
     }
 }

@@ -1,21 +1,21 @@
-//! Makes text from outside safe for a terminal, JSON, Markdown, CSV or HTML: it has no control characters, no invisible characters and none
-//! that reorder text. Everything that is printed, drawn or exported passes through here, and nothing else does this.
+//! Makes text from outside safe for a terminal, JSON, Markdown, CSV or HTML. Control characters, invisible characters and characters that
+//! reorder text are removed or replaced. Everything that is printed, drawn or exported passes through here.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Returns true for a character that is not safe to show.
+/// Returns true for a character that is not safe to show: a control character, an invisible one, or one that reorders text.
 pub use gputrace::names::is_hidden as harmful;
 
-/// The longest line that is taken from an event or a file, in characters.
-pub const LINE: usize = 400;
+/// The longest line of a text from outside that is shown, in characters.
+pub const MAX_LINE_CHARS: usize = 400;
 
-/// Returns the character that is shown for a character: itself, or `·` for a harmful one.
+/// Returns `·` for a harmful character, and any other character unchanged.
 pub fn shown(c: char) -> char {
     if harmful(c) { '·' } else { c }
 }
 
-/// Cleans a text of any number of lines. Line breaks and tabs stay.
+/// Replaces the harmful characters in a text of any number of lines by `·`. Line breaks and tabs stay.
 pub fn lines(text: &str) -> Cow<'_, str> {
     let stays = |c: char| !harmful(c) || matches!(c, '\n' | '\t');
     if text.chars().all(stays) {
@@ -25,17 +25,17 @@ pub fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.replace("\r\n", "\n").chars().map(clean).collect())
 }
 
-/// Cleans one line of text.
+/// Replaces the harmful characters in a line of text by `·`, also line breaks.
 pub fn plain(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Cleans one line of text and cuts it after [`LINE`] characters with `…`.
+/// Cleans a line of text like `plain`. A line with more than [`MAX_LINE_CHARS`] characters is cut and ends with `…`.
 pub fn line(text: &str) -> String {
-    bounded(text, LINE)
+    bounded(text, MAX_LINE_CHARS)
 }
 
-/// Cleans one line of text and cuts it after `limit` characters with `…`.
+/// Cleans a line of text like `plain`. A line with more than `limit` characters is cut and ends with `…`.
 pub fn bounded(text: &str, limit: usize) -> String {
     let mut clean: String = text.chars().take(limit).map(shown).collect();
     if text.chars().nth(limit).is_some() {
@@ -44,8 +44,8 @@ pub fn bounded(text: &str, limit: usize) -> String {
     clean
 }
 
-/// Removes control characters and escape sequences. Returns the text, and the numbers (from 1) of the lines where something was removed.
-/// Line breaks stay; a tab becomes four spaces.
+/// Removes harmful characters and whole escape sequences from a text. Line breaks stay; a tab becomes four spaces. Returns the text, and the
+/// numbers, from 1, of the lines where something was removed.
 pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
     let mut out = String::with_capacity(text.len());
     let mut removed = Vec::new();
@@ -71,16 +71,13 @@ pub fn without_escapes(text: &str) -> (String, Vec<usize>) {
     (out, removed)
 }
 
-/// Removes control characters and escape sequences, and replaces line breaks and runs of blanks by one blank.
+/// Removes harmful characters and escape sequences from a text, and joins its words with single blanks.
 pub fn one_line(text: &str) -> String {
-    without_escapes(text)
-        .0
-        .split_whitespace()
-        .collect::<Vec<_>>()
-        .join(" ")
+    let (clean, _) = without_escapes(text);
+    clean.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Escapes a text for a line of Markdown, so that none of it is read as markup.
+/// Escapes a text for a line of Markdown, so that no character is taken for markup.
 pub fn markdown(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text
@@ -88,7 +85,7 @@ pub fn markdown(text: &str) -> String {
         .map(|c| if harmful(c) { ' ' } else { c })
         .peekable();
     while let Some(c) = rest.next() {
-        // Brackets need no escape where they make no link, as in an interval.
+        // Only a bracket that would make a link is escaped; the brackets of an interval stay readable.
         let makes_link = c == ']' && rest.peek().is_some_and(|next| "([:".contains(*next));
         if makes_link || "|*_`<>\\#&".contains(c) {
             out.push('\\');
@@ -98,24 +95,24 @@ pub fn markdown(text: &str) -> String {
     out
 }
 
-/// Returns a text as a cell of CSV. It is quoted where it would break the table or a spreadsheet would take it for a formula.
+/// Returns a text as a cell of CSV. A text is quoted if it would break the table, or if a spreadsheet would take it for a formula.
 pub fn csv(text: &str) -> String {
-    let text: String = text
+    let clean: String = text
         .chars()
         .map(|c| if harmful(c) { ' ' } else { c })
         .collect();
-    let formula = text
+    let is_formula = clean
         .trim_start()
         .starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
-    if formula || text.contains(['"', ',']) {
-        let guard = if formula { "'" } else { "" };
-        format!("\"{guard}{}\"", text.replace('"', "\"\""))
+    if is_formula || clean.contains(['"', ',']) {
+        let guard = if is_formula { "'" } else { "" };
+        format!("\"{guard}{}\"", clean.replace('"', "\"\""))
     } else {
-        text
+        clean
     }
 }
 
-/// Escapes a text for a page in HTML, so that none of it is read as markup.
+/// Escapes a text for a page in HTML, so that no character is taken for markup.
 pub fn html(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars().map(shown) {
@@ -131,7 +128,7 @@ pub fn html(text: &str) -> String {
     out
 }
 
-/// Returns JSON with equal meaning in which harmful characters are escaped. In valid JSON they can only stand in strings.
+/// Escapes the harmful characters in JSON, which keeps its meaning: in valid JSON such characters are only in strings.
 pub fn json(text: &str) -> Cow<'_, str> {
     if !text.chars().any(harmful) {
         return Cow::Borrowed(text);
@@ -149,12 +146,12 @@ pub fn json(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Returns JSON that may stand in a script of a page. It has no `<`, which could end the script.
+/// Escapes JSON for the script of an HTML page, in which `</script>` would end the script.
 pub fn script(json: &str) -> String {
     self::json(json).replace('<', "\\u003c")
 }
 
-/// Skips the parameters of `ESC [ … letter` and the text of `ESC ] … BEL`, so that no part of a sequence stays.
+/// Skips the rest of an escape sequence after ESC: the parameters of `ESC [ … letter`, or the text of `ESC ] … BEL`.
 fn skip_sequence(rest: &mut std::iter::Peekable<std::str::Chars<'_>>) {
     match rest.peek() {
         Some('[') => {
@@ -182,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_and_direction_marks_are_defused() {
+    fn escapes_and_direction_marks_become_dots() {
         assert_eq!(line("a\u{1b}[2Jb\u{202e}c\r\n"), "a·[2Jb·c··");
         assert_eq!(bounded("abcdef", 3), "abc…");
         assert_eq!(line("a\u{200b}b\u{9b}31m"), "a·b·31m");
@@ -190,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn escapes_leave_with_all_their_parts() {
+    fn escape_sequences_are_removed_with_all_their_parts() {
         assert_eq!(
             without_escapes("a\u{1b}[31;1mred\u{1b}[0m\nb"),
             ("ared\nb".to_owned(), vec![1])
@@ -225,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn reports_take_names_for_names() {
+    fn markdown_and_csv_contain_names_as_text() {
         assert_eq!(markdown("<b>a|b</b>\n# x"), "\\<b\\>a\\|b\\</b\\> \\# x");
         assert_eq!(markdown("[x](http://a)"), "[x\\](http://a)");
         assert_eq!(csv("=cmd|' /C calc'!A0"), "\"'=cmd|' /C calc'!A0\"");

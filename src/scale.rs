@@ -1,10 +1,11 @@
-//! A linear or logarithmic scale: it places values between its ends, for charts, pages and estimates.
+//! A linear or logarithmic scale places values between its two ends. Charts, pages and estimates share it.
 
-/// The ends of a scale.
-#[derive(Clone, Copy)]
+/// A scale from its lower to its upper end.
+#[derive(Clone, Copy, Debug)]
 pub struct Scale {
     pub low: f64,
     pub high: f64,
+    /// True if the scale is logarithmic.
     pub log: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The user's defaults for command-line flags, which are kept in a config file.
+//! The user's defaults for command-line flags, which are kept in a file in TOML, `~/.config/perflings/config.toml` on Linux.
 
 use std::path::PathBuf;
 
@@ -10,32 +10,32 @@ use crate::course::workspace::write;
 use crate::files;
 use protocol::config::unknown;
 
-/// The keys of the file, each with what it decides.
+/// The keys of the file, and a description of each for `perflings config`.
 pub const KEYS: &[(&str, &str)] = &[
     ("theme", "the colours"),
-    ("markers", "what curves are drawn with"),
-    ("device", "what computes"),
+    ("markers", "the characters that draw curves"),
+    ("device", "the device that computes"),
     ("editor", "the command that opens a file"),
-    ("threads", "threads of the CPU device"),
+    ("threads", "the number of threads of the CPU device"),
 ];
 
-/// A key of earlier versions, which files may still have. It has no effect.
+/// A key of earlier versions, which a file may still have. It has no effect.
 pub const RETIRED_KEY: &str = "language";
 
 /// The contents of the file.
 #[derive(Debug, Default)]
 pub struct Settings(DocumentMut);
 
-/// Returns the path of the file, or `None` if the system names no folder for it.
+/// Returns the path of the file; `None` if the system names no folder for it.
 pub fn path() -> Option<PathBuf> {
     let dirs = directories::ProjectDirs::from("", "", "perflings")?;
     Some(dirs.config_dir().join("config.toml"))
 }
 
-/// Reads the settings. Without a file nothing is set.
+/// Reads the settings. If there is no file, nothing is set.
 ///
 /// # Errors
-/// Fails with the line if the file cannot be read or has an unknown key.
+/// If the file cannot be read, is not TOML, or has an unknown key; the error names the line.
 pub fn load() -> Result<Settings, FileError> {
     let Some(path) = path().filter(|path| files::is_taken(path)) else {
         return Ok(Settings::default());
@@ -57,31 +57,31 @@ pub fn load() -> Result<Settings, FileError> {
 }
 
 impl Settings {
-    /// Returns the value of a key as a flag would have it, or `None` if it is not set.
+    /// Returns the value of a key in the form in which a flag takes it; `None` if the key is not set.
     pub fn get(&self, key: &str) -> Option<String> {
         let item = self.0.get(key)?;
         let number = || item.as_integer().map(|number| number.to_string());
         item.as_str().map(str::to_owned).or_else(number)
     }
 
-    /// Removes a value that cannot be used. The file does not change.
-    pub fn forget(&mut self, key: &str) {
+    /// Removes a value from these settings. The file does not change.
+    pub fn remove(&mut self, key: &str) {
         self.0.remove(key);
     }
 }
 
-/// Writes a value to the file, or removes it. The rest of the file stays. Returns the path of the file.
+/// Writes the value of a key to the file; `None` removes the key. The rest of the file stays. Returns the path of the file.
 ///
 /// # Errors
-/// Fails if the file cannot be read or written.
-pub fn keep(key: &str, new: Option<&str>) -> Result<PathBuf> {
+/// If the file cannot be read or written.
+pub fn save(key: &str, new_value: Option<&str>) -> Result<PathBuf> {
     let path = path().context("this system names no folder for settings; set XDG_CONFIG_HOME")?;
     let mut document = load()?.0;
-    match new {
+    match new_value {
         None => drop(document.remove(key)),
-        Some(new) => match new.parse::<i64>() {
+        Some(text) => match text.parse::<i64>() {
             Ok(number) if key == "threads" => document[key] = value(number),
-            _ => document[key] = value(new),
+            _ => document[key] = value(text),
         },
     }
     write(&path, document.to_string())?;

@@ -1,5 +1,4 @@
-//! The running workshop connects the screen with its source of events and carries out its effects: the learner's files, the editor,
-//! checks and measurements behind the screen.
+//! The loop of the running program: it passes messages to `app::update`, carries out the effects that come back, draws, and reads keys.
 
 mod editor;
 mod effects;
@@ -32,11 +31,11 @@ use protocol::story::StreamStory;
 use effects::Workshop;
 use speaker::SpeakerServer;
 
-/// The most reports that are handled before the next frame, so that a flood of them cannot keep the screen from drawing.
+/// The largest number of reports that are handled before the next frame. A flood of reports must not keep the screen from drawing.
 const REPORTS_AT_ONCE: usize = 4096;
 
 /// Shows the reports of a source until the learner quits. Exercises are checked and measured by engines of their own, which `command`
-/// starts. A `member` shares the learner's progress with a room.
+/// starts. `story` collects the runs of the session for a report. A `member` shares the learner's progress with a room.
 pub fn show(
     source: &mut dyn EventSource,
     context: CourseContext,
@@ -50,15 +49,16 @@ pub fn show(
     let mut workshop = Workshop::new(context, story, command, progress.clone());
     workshop.member = member;
     let (mut app, effects) = App::new(course, progress, options);
-    let outcome = until_the_end(source, &mut app, &mut workshop, effects);
-    // The terminal is given back by now.
+    let outcome = run_loop(source, &mut app, &mut workshop, effects);
+    // The terminal is restored by now, so the sentence can be printed.
     if let Some(why) = workshop.close() {
         notice(&format!("progress is not saved: {why}"));
     }
     outcome
 }
 
-fn until_the_end(
+/// Runs the loop until the learner quits or a signal ends the program.
+fn run_loop(
     source: &mut dyn EventSource,
     app: &mut App,
     workshop: &mut Workshop,

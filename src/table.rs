@@ -1,4 +1,5 @@
-//! Lays out tables: the width of each column, and cells padded to it. It makes lines of plain text; `tui` draws tables in its own styles.
+//! Lays out tables as lines of plain text: it finds the width of each column and pads the cells. `tui` uses the widths for tables in its own
+//! styles.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -15,9 +16,9 @@ pub fn widths<'a, Cell: 'a>(
     (0..columns).map(width_of_column).collect()
 }
 
-/// Shrinks the widest columns until all of them fit into `room` together. Each column stays at least 1 wide.
-pub fn shrink(widths: &mut [usize], room: usize) {
-    while widths.iter().sum::<usize>() > room {
+/// Shrinks the widest columns until all columns together are at most `total` wide. Each column stays at least 1 wide.
+pub fn shrink(widths: &mut [usize], total: usize) {
+    while widths.iter().sum::<usize>() > total {
         match widths.iter_mut().max_by_key(|width| **width) {
             Some(widest) if *widest > 1 => *widest -= 1,
             _ => break,
@@ -25,29 +26,29 @@ pub fn shrink(widths: &mut [usize], room: usize) {
     }
 }
 
-/// Returns the text padded to a width; with `right` it is aligned right. A longer text stays as it is.
-pub fn filled(text: &str, width: usize, right: bool) -> String {
+/// Returns the text padded to a width, on its left if `align_right` is set, or else on its right. A longer text stays as it is.
+pub fn padded(text: &str, width: usize, align_right: bool) -> String {
     let blank = " ".repeat(width.saturating_sub(text.width()));
-    if right {
+    if align_right {
         blank + text
     } else {
         text.to_owned() + &blank
     }
 }
 
-/// Returns a line for each row, the head first. With `figures` all columns but the first are aligned right. In a row that is shorter than
-/// the head, the last cell may be wider than its column.
-pub fn lines(rows: &[Vec<String>], figures: bool) -> Vec<String> {
+/// Returns a line for each row. The first row is the head. If `has_figures` is set, all columns but the first are aligned right. In a row
+/// that is shorter than the head, the last cell may be wider than its column.
+pub fn lines(rows: &[Vec<String>], has_figures: bool) -> Vec<String> {
     let columns = rows.first().map_or(0, Vec::len);
-    let bounded = rows.iter().map(|row| match row.as_slice() {
+    let cells_with_width = rows.iter().map(|row| match row.as_slice() {
         [cells @ .., _] if row.len() < columns => cells,
         cells => cells,
     });
-    let widths = widths(bounded, columns, |cell| cell.width());
+    let widths = widths(cells_with_width, columns, |cell| cell.width());
     let line = |row: &Vec<String>| {
         let mut cells = Vec::new();
         for (column, (cell, width)) in row.iter().zip(&widths).enumerate() {
-            cells.push(filled(cell, *width, figures && column > 0));
+            cells.push(padded(cell, *width, has_figures && column > 0));
         }
         cells.join("  ").trim_end().to_owned()
     };

@@ -28,6 +28,7 @@ use ratatui::layout::Rect;
 use ratatui::widgets::{Block, Clear};
 
 use crate::app::{App, AudienceScreen, DrawnFrame, ScreenSize};
+use layout::Arrangement;
 use panels::{header, status};
 pub use run::{SessionEnd, TerminalSession};
 use surface::put;
@@ -44,17 +45,10 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     let theme = stage_theme.as_ref().unwrap_or(theme);
     let arrangement = layout::arrange(area, app);
     let mut limits = DrawnFrame::default();
-    if arrangement.room == Some(ScreenSize::Numbers) {
+    if arrangement.screen_size == ScreenSize::Numbers {
         put(frame, area, panels::numbers::lines(app, theme, area));
     } else {
-        let unsaved = status::unsaved(app, theme, arrangement.unsaved.width);
-        put(frame, arrangement.unsaved, unsaved);
-        let header = arrangement.header;
-        put(frame, header, header::line(app, theme, header.width));
-        let vitals = arrangement.vitals;
-        put(frame, vitals, header::vitals_line(app, theme, vitals.width));
-        let busy = arrangement.busy;
-        put(frame, busy, header::busy_line(app, theme, busy.width));
+        draw_lines_around(frame, &arrangement, app, theme);
         let draw = if app.beat().is_some() {
             panels::beat::draw
         } else {
@@ -67,13 +61,6 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
                 limits.rows = mark_row(frame, area, app.view.row, theme);
             }
         }
-        status::draw_guide(app, theme, arrangement.guide, frame.buffer_mut());
-        let status = arrangement.status;
-        put(frame, status, status::line(app, theme, status.width));
-        let columns = arrangement.footer.width;
-        let footer = panels::beat::foot(app, theme, columns)
-            .unwrap_or_else(|| panels::footer::line(app, theme, columns));
-        put(frame, arrangement.footer, footer);
         match arrangement.overlay {
             Some((overlay, area)) => {
                 dim_behind(frame, arrangement.body, area, theme);
@@ -86,7 +73,25 @@ pub fn view(frame: &mut Frame<'_>, app: &App, theme: &Theme) -> DrawnFrame {
     limits
 }
 
-/// Draws the frozen screen of an audience: the last frame that it saw. The last line says which key ends the freeze.
+/// Draws the lines above the panels (notices, header, vitals) and below them (guide, status, footer).
+fn draw_lines_around(frame: &mut Frame<'_>, areas: &Arrangement, app: &App, theme: &Theme) {
+    let unsaved = status::unsaved(app, theme, areas.unsaved.width);
+    put(frame, areas.unsaved, unsaved);
+    let header = header::line(app, theme, areas.header.width);
+    put(frame, areas.header, header);
+    let vitals = header::vitals_line(app, theme, areas.vitals.width);
+    put(frame, areas.vitals, vitals);
+    let busy = header::busy_line(app, theme, areas.busy.width);
+    put(frame, areas.busy, busy);
+    status::draw_guide(app, theme, areas.guide, frame.buffer_mut());
+    let status = status::line(app, theme, areas.status.width);
+    put(frame, areas.status, status);
+    let footer = panels::beat::foot(app, theme, areas.footer.width)
+        .unwrap_or_else(|| panels::footer::line(app, theme, areas.footer.width));
+    put(frame, areas.footer, footer);
+}
+
+/// Draws the frozen screen of an audience: the frame that it saw last. The bottom line names the key that ends the freeze.
 pub fn view_frozen(frame: &mut Frame<'_>, last: &Buffer, app: &App, theme: &Theme) {
     let area = frame.area();
     frame.render_widget(Block::new().style(theme.text), area);
@@ -101,17 +106,17 @@ pub fn view_frozen(frame: &mut Frame<'_>, last: &Buffer, app: &App, theme: &Them
 /// Marks row number `row` among a panel's rows that have a figure. Returns the texts of these rows.
 fn mark_row(frame: &mut Frame<'_>, panel: Rect, row: usize, theme: &Theme) -> Vec<String> {
     let buffer = frame.buffer_mut();
-    let text = |y: u16| -> String {
-        let columns = panel.left()..panel.right();
-        columns.map(|x| buffer[(x, y)].symbol()).collect()
+    let text_of_row = |y: u16| -> String {
+        (panel.left()..panel.right())
+            .map(|x| buffer[(x, y)].symbol())
+            .collect()
     };
-    // The first row is the title.
     let below_title = panel.top().saturating_add(1)..panel.bottom();
     let has_figure = |text: &str| {
         text.contains(|c: char| c.is_ascii_digit()) && text.contains(char::is_alphabetic)
     };
     let rows: Vec<(u16, String)> = below_title
-        .map(|y| (y, text(y)))
+        .map(|y| (y, text_of_row(y)))
         .filter(|(_, text)| has_figure(text))
         .collect();
     if let Some((y, _)) = rows.get(row.min(rows.len().saturating_sub(1))) {

@@ -1,5 +1,5 @@
-//! The arrows inside the workshop, which cargo cannot keep: `cli ▶ shell ▶ app ◀ tui`. Each rule names a folder and what its
-//! files must not name outside their tests.
+//! Checks the arrows between the rooms of the workshop, which cargo does not check: `cli ▶ shell ▶ app ◀ tui`. Each rule has a folder and the
+//! words that its files must not have outside their tests.
 
 use std::path::{Path, PathBuf};
 
@@ -34,7 +34,7 @@ const OWNED: [(&str, &str); 4] = [
     ("Color::Indexed", "tui/theme"),
 ];
 
-/// The files of Rust below `folder`.
+/// Returns the files of Rust below `folder`.
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder).expect("a folder") {
@@ -48,26 +48,26 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// The lines of code of a file up to its tests, each with its number, without comments.
+/// Returns the lines of code of a file up to its tests, each with its number, without comments.
 fn code(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines()
         .enumerate()
         .take_while(|(_, line)| *line != "#[cfg(test)]")
-        .map(|(at, line)| (at + 1, line.split("//").next().unwrap_or("")))
+        .map(|(index, line)| (index + 1, line.split("//").next().unwrap_or("")))
 }
 
-/// True if `line` has `word` with no part of a name in front of it or behind it.
+/// Returns true if `line` has `word` with no part of a name in front of it or behind it.
 fn names(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
-    line.match_indices(word).any(|(at, _)| {
-        let before = line[..at].chars().next_back();
-        let behind = line[at + word.len()..].chars().next();
+    line.match_indices(word).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        let behind = line[start + word.len()..].chars().next();
         !before.is_some_and(is_part) && !behind.is_some_and(is_part)
     })
 }
 
 #[test]
-fn no_room_of_the_workshop_names_what_lies_above_it() {
+fn no_room_of_the_workshop_names_a_room_above_it() {
     let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
     let mut wrong = Vec::new();
     for path in files(&src) {

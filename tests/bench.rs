@@ -6,7 +6,7 @@ use serde_json::Value;
 
 #[test]
 fn mistakes_name_the_nearest_right_thing() {
-    for (args, says) in [
+    for (args, message) in [
         (
             &["--presets", "tinny"][..],
             "a similar value exists: 'tiny'",
@@ -65,94 +65,110 @@ fn mistakes_name_the_nearest_right_thing() {
         let learner = Learner::new();
         learner.write("half.json", r#"{"bench":"versions","format":1,"#);
         learner.write("other.json", r#"{"bench":"ablation","format":1}"#);
-        let said = learner.run(&[&["bench"], args].concat());
-        said.fails(2, &[says]);
-        assert!(said.out.is_empty(), "{args:?}");
+        let output = learner.run(&[&["bench"], args].concat());
+        output.fails(2, &[message]);
+        assert!(output.out.is_empty(), "{args:?}");
+    }
+}
+
+/// Runs `bench` at `tiny` with these arguments, which are separated by spaces.
+fn bench(learner: &Learner, args: &str) -> learner::Output {
+    let all = format!("bench --presets tiny {args}");
+    learner.run(&all.split(' ').collect::<Vec<_>>())
+}
+
+/// Returns the report that a bench on the CPU prints.
+fn report(learner: &Learner, args: &str) -> Value {
+    let output = bench(learner, &format!("--devices cpu --json {args}"));
+    assert_eq!(output.code, Some(0), "{}", output.err);
+    serde_json::from_str(output.out.trim()).expect("JSON")
+}
+
+#[test]
+fn each_version_has_a_cell_with_its_figures() {
+    let learner = Learner::new();
+
+    let report = report(&learner, "--versions v1,v3 --steps 4 --rounds 2");
+
+    assert_eq!(report["bench"], "versions");
+    assert_eq!(report["steps"], 4);
+    let cells = report["cells"].as_array().expect("cells");
+    let names: Vec<_> = cells.iter().map(|cell| cell["version"].as_str()).collect();
+    assert_eq!(names, [Some("v1"), Some("v3")]);
+    assert_ne!(cells[0]["config"], cells[1]["config"]);
+    for cell in cells {
+        assert_eq!(cell["preset"], "tiny");
+        assert_eq!(cell["rounds"], 2);
+        let rounds = cell["speed"]["rounds_ms"].as_array().map(Vec::len);
+        assert_eq!(rounds, Some(2), "{cell}");
+        for figure in [&cell["speed"]["samples_per_s"], &cell["first_point_s"]] {
+            assert!(figure.as_f64().is_some_and(|figure| figure > 0.0), "{cell}");
+        }
+        assert_eq!(cell["grad"]["params_pct"].as_f64(), Some(100.0));
     }
 }
 
 #[test]
-fn two_versions_are_measured_and_a_device_that_is_not_here_is_named() {
+fn a_device_that_is_not_here_is_named_and_the_report_is_written_whole() {
     let learner = Learner::new();
-    let args = "bench --presets tiny --versions v1,v3 --devices cpu,gpu:9 --steps 4 --rounds 2 --json --output now.json";
-    let args: Vec<&str> = args.split(' ').collect();
-    let said = learner.run(&args);
-    said.fails(0, &["gpu:9 is skipped: "]);
-    assert!(said.out.is_empty());
+    let args = "--versions v1 --devices cpu,gpu:9 --steps 4 --rounds 1 --json --output now.json";
 
+    let output = bench(&learner, args);
+
+    output.fails(0, &["gpu:9 is skipped: "]);
+    assert!(output.out.is_empty(), "{}", output.out);
     let text = std::fs::read_to_string(learner.path("now.json")).expect("was written");
-    let report: Value = serde_json::from_str(&text).expect("is JSON");
-    assert_eq!(
-        (report["bench"].as_str(), report["steps"].as_u64()),
-        (Some("versions"), Some(4))
-    );
+    let report: Value = serde_json::from_str(&text).expect("JSON");
     assert_eq!(report["missing"][0]["device"], "gpu:9");
-    let cells = report["cells"].as_array().expect("cells");
-    let names: Vec<_> = cells.iter().map(|cell| cell["version"].as_str()).collect();
-    assert_eq!(names, [Some("v1"), Some("v3")]);
-    for cell in cells {
-        assert_eq!(
-            (cell["preset"].as_str(), cell["rounds"].as_u64()),
-            (Some("tiny"), Some(2))
-        );
-        assert!(
-            cell["speed"]["samples_per_s"]
-                .as_f64()
-                .is_some_and(|s| s > 0.0),
-            "{cell}"
-        );
-        assert_eq!(cell["speed"]["rounds_ms"].as_array().map(Vec::len), Some(2));
-        assert!(
-            cell["first_point_s"].as_f64().is_some_and(|s| s > 0.0),
-            "{cell}"
-        );
-        assert_eq!(cell["grad"]["params_pct"].as_f64(), Some(100.0));
-    }
     assert!(!learner.path("now.json.part").exists());
+}
 
-    // A result written by an earlier version is still a baseline: it had other fields.
-    let mut earlier = report.clone();
+/// Fields that an earlier version of the program had, or did not have, do not matter.
+#[test]
+fn a_faster_result_of_an_earlier_version_is_a_baseline() {
+    let learner = Learner::new();
+    let mut earlier = report(&learner, "--versions v1,v3 --steps 4 --rounds 1");
     earlier["groups"] = Value::Array(Vec::new());
     for cell in earlier["cells"].as_array_mut().expect("cells") {
-        cell["speed"]["step_ms"]["median"] = 1e-3.into();
         cell["value"] = Value::Null;
-        cell["speed"]["low_ms"] = 1e-3.into();
-        cell["speed"]["high_ms"] = 1e-3.into();
+        for figure in ["low_ms", "high_ms"] {
+            cell["speed"][figure] = 1e-3.into();
+        }
+        cell["speed"]["step_ms"]["median"] = 1e-3.into();
         if let Some(kernels) = cell["kernels"].as_object_mut() {
             kernels.remove("reason");
         }
     }
     learner.write("then.json", earlier.to_string());
-    let args = "bench --presets tiny --versions v1 --devices cpu --steps 4 --rounds 1 --baseline then.json --markdown";
-    let args: Vec<&str> = args.split(' ').collect();
-    let slower = learner.run(&args);
+    let args = "--versions v1 --devices cpu --steps 4 --rounds 1 --baseline then.json --markdown";
+
+    let slower = bench(&learner, args);
+
     slower.fails(1, &["0 passed, 1 slower (cpu tiny v1), 1 not comparable"]);
-    assert!(
-        slower.out.contains("| SLOWER ") && slower.out.contains("cpu tiny v3: it was not"),
-        "{}",
-        slower.out
-    );
-    let config = |cell: &Value| cell["config"].as_str().map(str::to_owned);
-    assert_ne!(config(&cells[0]), config(&cells[1]));
+    for text in ["| SLOWER ", "cpu tiny v3: it was not"] {
+        assert!(slower.out.contains(text), "{text}: {}", slower.out);
+    }
 }
 
 #[test]
-fn changed_versions_are_measured_in_turns_or_in_pairs() {
+fn a_version_with_a_changed_knob_has_a_cell_of_its_own() {
     let learner = Learner::new();
-    let bench = |args: &str| -> Value {
-        let all = format!("bench --presets tiny --devices cpu --json {args}");
-        let args: Vec<&str> = all.split(' ').collect();
-        let said = learner.run(&args);
-        assert_eq!(said.code, Some(0), "{}", said.err);
-        serde_json::from_str(said.out.trim()).expect("JSON")
-    };
-    let report = bench("--steps 4 --rounds 1 --versions v1,v1+train.batch=2");
+    let args = "--steps 4 --rounds 1 --versions v1,v1+train.batch=2";
+
+    let report = report(&learner, args);
+
     let cells = report["cells"].as_array().expect("cells");
     let batches: Vec<_> = cells.iter().map(|cell| cell["batch"].as_u64()).collect();
     assert_eq!(batches, [Some(8), Some(2)]);
     assert_eq!(cells[1]["version"], "v1+train.batch=2");
+}
 
-    let report = bench("--pairs 10 --versions v1,v1+model.norm=fused");
+#[test]
+fn versions_are_compared_in_pairs_with_the_first_one() {
+    let learner = Learner::new();
+
+    let report = report(&learner, "--pairs 10 --versions v1,v1+model.norm=fused");
+
     assert_eq!(report["bench"], "pairs");
     let rows = report["pairs"].as_array().expect("rows");
     let names: Vec<_> = rows.iter().map(|row| row["version"].as_str()).collect();

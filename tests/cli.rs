@@ -35,11 +35,12 @@ use protocol::*;
 use learner::Learner;
 
 impl Learner {
-    /// The value of `--engine` for a fake engine that answers with these lines.
+    /// Returns the value of `--engine` for a fake engine that answers the first command with these events.
     fn engine(&self, lines: &[Event]) -> String {
         self.engine_greeting(&hello(1), lines)
     }
 
+    /// Returns the value of `--engine` for a fake engine with this first event, which then answers the first command with `lines`.
     fn engine_greeting(&self, greeting: &Event, lines: &[Event]) -> String {
         let greeting = self.write("greeting.jsonl", stream(std::slice::from_ref(greeting)));
         let answer = self.write("answer.jsonl", stream(lines));
@@ -48,6 +49,7 @@ impl Learner {
     }
 }
 
+/// Returns events as the lines of an engine's stream, a tenth of a second apart.
 fn stream(events: &[Event]) -> String {
     let line = |(i, event): (usize, &Event)| {
         let line = StreamLine {
@@ -89,7 +91,7 @@ fn started() -> Event {
         entropy: Some(4.5),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: None,
+        peaks: None,
         paired: false,
         matrix_cores: false,
         request: 0,
@@ -151,7 +153,7 @@ fn finished() -> Finished {
     }
 }
 
-/// The events of a short run.
+/// Returns the events of a run of three steps.
 fn a_run() -> Vec<Event> {
     vec![
         started(),

@@ -15,7 +15,7 @@ use protocol::handle::{
 use protocol::{Command, Device, Event, Lint, RunSpec, Slot, Started, StreamLine};
 
 const HELLO: &str = r#"{"t":0.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"}"#;
-/// Only a test that hangs waits this long.
+/// A time that only a test waits for that hangs.
 const LONG: Duration = Duration::from_secs(20);
 
 fn shell(script: &str) -> EngineCommand {
@@ -35,26 +35,29 @@ fn start_engine(script: &str) -> EngineHandle {
     EngineHandle::start(shell(script), limits()).expect("sh starts")
 }
 
-fn next(client: &mut EngineHandle) -> EngineMessage {
-    client.next(LONG).expect("something within the time")
+fn next(engine: &mut EngineHandle) -> EngineMessage {
+    engine.next(LONG).expect("something within the time")
 }
 
-/// Returns all messages until the engine has ended, and why it ended.
-fn until_over(client: &mut EngineHandle) -> (Vec<EngineMessage>, EngineEnd) {
-    let mut heard = Vec::new();
+/// Returns all messages until the engine has ended, and the reason of its end.
+fn until_over(engine: &mut EngineHandle) -> (Vec<EngineMessage>, EngineEnd) {
+    let mut messages = Vec::new();
     loop {
-        match next(client) {
-            EngineMessage::Over(over) => return (heard, over),
-            other => heard.push(other),
+        match next(engine) {
+            EngineMessage::Over(over) => return (messages, over),
+            other => messages.push(other),
         }
     }
 }
 
-fn is_hello(heard: &EngineMessage) -> bool {
-    matches!(heard, EngineMessage::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO)
+fn is_hello(message: &EngineMessage) -> bool {
+    matches!(
+        message,
+        EngineMessage::Line(line, text) if matches!(line.event, Event::Hello(_)) && text == HELLO
+    )
 }
 
-fn start() -> Command {
+fn start_command() -> Command {
     let config = RunConfig::preset(Preset::Tiny);
     let run = RunSpec {
         stage: 1,
@@ -72,26 +75,26 @@ fn start() -> Command {
 }
 
 #[test]
-fn greets_and_keeps_commands_until_the_engine_has_greeted() {
-    let mut client = start_engine(
+fn commands_wait_until_the_engine_has_greeted() {
+    let mut engine = start_engine(
         r#"read greeting; echo "$HELLO"; read command; echo "$greeting" >&2; echo "$command" >&2; read end"#,
     );
-    client.send(Command::Probe);
-    assert!(client.hello().is_none());
-    assert!(is_hello(&next(&mut client)));
-    assert_eq!(client.hello().expect("greeted").version, "0.1.0");
+    engine.send(Command::Probe);
+    assert!(engine.hello().is_none());
+    assert!(is_hello(&next(&mut engine)));
+    assert_eq!(engine.hello().expect("greeted").version, "0.1.0");
     assert_eq!(
-        next(&mut client),
+        next(&mut engine),
         EngineMessage::Stray(r#"{"command":"hello","protocol":1}"#.to_owned())
     );
     assert_eq!(
-        next(&mut client),
+        next(&mut engine),
         EngineMessage::Stray(r#"{"command":"probe"}"#.to_owned())
     );
 }
 
 #[test]
-fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
+fn the_configuration_of_a_sealed_run_is_received_and_not_recorded() {
     let mut config = RunConfig::preset(Preset::Tiny);
     config.train.learning_rate = 0.15625;
     for sealed in [true, false] {
@@ -108,7 +111,7 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
             entropy: None,
             forward_flops: 1.0,
             from_step: 0,
-            roof: None,
+            peaks: None,
             paired: false,
             matrix_cores: false,
             request: 0,
@@ -117,16 +120,20 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
             name: "flat-loss".to_owned(),
             ..Lint::default()
         };
-        let (slot, lints) = (Slot::A, vec![lint]);
-        let sent =
-            [started, Event::Lints { slot, lints }].map(|event| StreamLine { t: 1.0, event });
-        let [first, second] = [0, 1].map(|at| serde_json::to_string(&sent[at]).expect("JSON"));
-        let mut client = start_engine(&format!(
+        let lints = Event::Lints {
+            slot: Slot::A,
+            lints: vec![lint],
+        };
+        let sent = [started, lints].map(|event| StreamLine { t: 1.0, event });
+        let [first, second] = sent
+            .each_ref()
+            .map(|line| serde_json::to_string(line).expect("JSON"));
+        let mut engine = start_engine(&format!(
             "read x; echo \"$HELLO\"; echo '{first}'; echo '{second}'; read x"
         ));
-        assert!(is_hello(&next(&mut client)));
+        assert!(is_hello(&next(&mut engine)));
         for (expected, fault) in sent.iter().zip(["0.15625", "flat-loss"]) {
-            let EngineMessage::Line(line, text) = next(&mut client) else {
+            let EngineMessage::Line(line, text) = next(&mut engine) else {
                 panic!("a line");
             };
             assert_eq!(*line, *expected);
@@ -136,50 +143,50 @@ fn the_configuration_of_a_sealed_run_is_heard_and_not_recorded() {
 }
 
 #[test]
-fn what_drivers_write_is_stray_and_harmless() {
-    let mut client =
+fn output_of_drivers_is_stray_and_harmless() {
+    let mut engine =
         start_engine(r#"printf 'MESA: \033[31mwarning\n' >&2; read x; echo "$HELLO"; read x"#);
-    let heard = [next(&mut client), next(&mut client)];
+    let messages = [next(&mut engine), next(&mut engine)];
     assert!(
-        heard.contains(&EngineMessage::Stray("MESA:  [31mwarning".to_owned())),
-        "{heard:?}"
+        messages.contains(&EngineMessage::Stray("MESA:  [31mwarning".to_owned())),
+        "{messages:?}"
     );
 }
 
 #[test]
 fn a_line_that_is_not_an_event_is_reported_and_the_next_ones_are_read() {
-    let mut client = start_engine(
+    let mut engine = start_engine(
         r#"read x; echo "Welcome to host"; echo "$HELLO"; echo '{"t":1,"event":"heartbeat"}'; read x"#,
     );
     assert!(
-        matches!(next(&mut client), EngineMessage::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
+        matches!(next(&mut engine), EngineMessage::Malformed { line, why } if line == "Welcome to host" && why.contains("expected"))
     );
-    assert!(is_hello(&next(&mut client)));
+    assert!(is_hello(&next(&mut engine)));
     assert!(
-        matches!(next(&mut client), EngineMessage::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
+        matches!(next(&mut engine), EngineMessage::Line(line, _) if matches!(line.event, Event::Heartbeat { .. }))
     );
 }
 
 #[test]
-fn a_line_that_is_nested_too_deeply_is_told_with_its_number() {
+fn a_line_that_is_nested_too_deeply_is_reported_with_its_number() {
     let deep = format!(r#"{{"t":1,"event":"log","x":{}"#, "[".repeat(200));
-    let mut client = start_engine(&format!(
+    let mut engine = start_engine(&format!(
         r#"read x; echo "$HELLO"; echo '{deep}'; echo '{{"t":1,"event":"heartbeat"}}'; read x"#
     ));
-    assert!(is_hello(&next(&mut client)));
-    let heard = next(&mut client);
+    assert!(is_hello(&next(&mut engine)));
+    let message = next(&mut engine);
     assert!(
-        matches!(&heard, EngineMessage::Malformed { why, .. } if why == "line 2: nested too deeply"),
-        "{heard:?}"
+        matches!(&message, EngineMessage::Malformed { why, .. } if why == "line 2: nested too deeply"),
+        "{message:?}"
     );
-    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
+    assert!(matches!(next(&mut engine), EngineMessage::Line(..)));
 }
 
 #[test]
 fn an_output_without_any_event_is_refused_with_its_first_line() {
-    let (heard, over) = until_over(&mut start_engine("yes nonsense"));
+    let (messages, over) = until_over(&mut start_engine("yes nonsense"));
     assert!(
-        heard
+        messages
             .iter()
             .all(|message| matches!(message, EngineMessage::Malformed { .. }))
     );
@@ -194,15 +201,15 @@ fn an_output_without_any_event_is_refused_with_its_first_line() {
 
 #[test]
 fn unreadable_lines_between_events_do_not_stop_the_engine() {
-    let mut client = start_engine(
+    let mut engine = start_engine(
         r#"for i in $(seq 150); do echo nonsense; echo "$HELLO"; done; read x; read x"#,
     );
-    let heard: Vec<EngineMessage> = (0..300).map(|_| next(&mut client)).collect();
+    let messages: Vec<EngineMessage> = (0..300).map(|_| next(&mut engine)).collect();
     let is_unreadable =
         |message: &&EngineMessage| matches!(message, EngineMessage::Malformed { .. });
-    assert_eq!(heard.iter().filter(is_unreadable).count(), 150);
+    assert_eq!(messages.iter().filter(is_unreadable).count(), 150);
     assert_eq!(
-        heard.iter().filter(|message| is_hello(message)).count(),
+        messages.iter().filter(|message| is_hello(message)).count(),
         150
     );
 }
@@ -213,28 +220,28 @@ fn a_line_without_end_does_not_fill_the_memory() {
         r#"head -c {} /dev/zero | tr '\0' x; echo; echo "$HELLO"; read x; read x"#,
         MAX_LINE + 1
     );
-    let mut client = start_engine(&script);
+    let mut engine = start_engine(&script);
     assert!(
-        matches!(next(&mut client), EngineMessage::Malformed { why, .. } if why.contains("longer than 8 MiB"))
+        matches!(next(&mut engine), EngineMessage::Malformed { why, .. } if why.contains("longer than 8 MiB"))
     );
-    assert!(is_hello(&next(&mut client)));
+    assert!(is_hello(&next(&mut engine)));
 }
 
 #[test]
-fn an_engine_that_says_nothing_is_refused_after_its_time() {
+fn an_engine_that_prints_nothing_is_refused_after_its_time() {
     let limits = EngineLimits {
         hello: Duration::from_millis(100),
         ..limits()
     };
-    let mut client = EngineHandle::start(shell("cat > /dev/null"), limits).expect("sh starts");
-    let (_, over) = until_over(&mut client);
+    let mut engine = EngineHandle::start(shell("cat > /dev/null"), limits).expect("sh starts");
+    let (_, over) = until_over(&mut engine);
     assert!(
         over.to_string()
             .contains("did not greet within 0.1 s (it printed nothing)"),
         "{}",
         over.to_string()
     );
-    assert!(client.is_over());
+    assert!(engine.is_over());
 }
 
 #[test]
@@ -280,19 +287,22 @@ fn protocol_0_is_refused_on_both_sides() {
         echo '{"command":"probe"}'; sleep 1) | "$0" engine; exit 3"#;
     let own = env!("CARGO_BIN_EXE_perflings");
     let command = EngineCommand::new("sh", ["-c", script, own]);
-    let mut client = EngineHandle::start(command, limits()).expect("sh starts");
-    let (heard, over) = until_over(&mut client);
-    let events: Vec<&Event> = heard
+    let mut engine = EngineHandle::start(command, limits()).expect("sh starts");
+    let (messages, over) = until_over(&mut engine);
+    let events: Vec<&Event> = messages
         .iter()
         .filter_map(|message| match message {
             EngineMessage::Line(line, _) => Some(&line.event),
             _ => None,
         })
         .collect();
-    let refuses = |event: &&Event| matches!(event, Event::Failed(failed) if failed.reason.contains("the reader speaks protocol 0"));
-    let probes = |event: &&Event| matches!(event, Event::Devices { .. });
-    assert!(events.iter().any(refuses), "{events:?}");
-    assert!(!events.iter().any(probes), "{events:?}");
+    let is_refusal = |event: &&Event| match event {
+        Event::Failed(failed) => failed.reason.contains("the reader speaks protocol 0"),
+        _ => false,
+    };
+    let is_list_of_devices = |event: &&Event| matches!(event, Event::Devices { .. });
+    assert!(events.iter().any(is_refusal), "{events:?}");
+    assert!(!events.iter().any(is_list_of_devices), "{events:?}");
     assert!(over.to_string().contains("status 3"), "{over:?}");
 }
 
@@ -349,11 +359,10 @@ fn every_recipe_of_the_documentation_reaches_an_engine() {
         let mut words = split_words(recipe).expect("words");
         assert!(words.contains(&"engine".to_owned()), "{recipe}");
         words[0] = path.display().to_string();
-        let mut client =
+        let mut engine =
             EngineHandle::start(EngineCommand::new("sh", words), limits()).expect("sh starts");
-        let heard = next(&mut client);
-        let greets =
-            matches!(&heard, EngineMessage::Line(line, _) if matches!(line.event, Event::Hello(_)));
-        assert!(greets, "{recipe}: {heard:?}");
+        let message = next(&mut engine);
+        let greets = matches!(&message, EngineMessage::Line(line, _) if matches!(line.event, Event::Hello(_)));
+        assert!(greets, "{recipe}: {message:?}");
     }
 }

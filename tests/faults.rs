@@ -31,7 +31,7 @@ fn is_answer_saved(terminal: &Terminal) -> bool {
     matches!(stage.prediction, Some(Prediction::Choice { .. }))
 }
 
-/// Waits until the first line says that progress is not saved and why.
+/// Waits until the first line reports that progress is not saved, and why.
 fn see_unsaved(terminal: &mut Terminal, why: &str) {
     let wanted = format!("{UNSAVED}{why}");
     terminal.see_that(&wanted, |text| {
@@ -41,7 +41,7 @@ fn see_unsaved(terminal: &mut Terminal, why: &str) {
     });
 }
 
-/// Waits until the first line no longer says that progress is not saved, checks that it is, and quits.
+/// Waits until the first line no longer reports unsaved progress, checks that it is saved, and quits.
 fn see_saved(terminal: &mut Terminal) {
     terminal.see_that("saved progress", |text| !text.contains(UNSAVED));
     assert!(is_answer_saved(terminal));
@@ -60,11 +60,13 @@ struct SmallDisk<'a>(&'a Path);
 
 impl<'a> SmallDisk<'a> {
     /// Mounts the file system; `None` if this user may not mount.
-    fn mount(at: &'a Path) -> Option<Self> {
-        let mut mount = Command::new("mount");
-        mount.args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"]);
-        let status = mount.arg(at).status().ok()?;
-        status.success().then_some(Self(at))
+    fn mount(folder: &'a Path) -> Option<Self> {
+        let status = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=256k", "tmpfs"])
+            .arg(folder)
+            .status()
+            .ok()?;
+        status.success().then_some(Self(folder))
     }
 
     fn fill(&self) {
@@ -225,7 +227,7 @@ fn a_limit_on_file_sizes_is_reported_as_a_full_disk_is() {
     see_saved(&mut terminal);
 }
 
-/// Returns how often a test repeats something. `PERFLINGS_FAULTS=50` makes it 50 times `usual`.
+/// Returns the number of times that a test repeats something. `PERFLINGS_FAULTS=50` makes it 50 times `usual`.
 fn repetitions(usual: u32) -> u32 {
     let factor = std::env::var("PERFLINGS_FAULTS").ok();
     usual * factor.and_then(|factor| factor.parse().ok()).unwrap_or(1)
@@ -353,7 +355,7 @@ fn random_keys_and_sizes_neither_end_the_program_nor_harm_progress() {
     assert_eq!(problem, None);
 }
 
-/// The least resources that a process held at several looks in one part of the test.
+/// The least resources that a process held in one part of the test, at several looks.
 #[derive(Clone, Copy, Debug)]
 struct LeastHeld {
     bytes: u64,
@@ -372,9 +374,11 @@ impl LeastHeld {
     fn look_at(&mut self, pid: u32) {
         let status = fs::read_to_string(format!("/proc/{pid}/status")).expect("it runs");
         let field = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name));
-            let number = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
-            number.unwrap_or(0_u64)
+            status
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .and_then(|line| line.split_whitespace().next()?.parse().ok())
+                .unwrap_or(0_u64)
         };
         let descriptors = fs::read_dir(format!("/proc/{pid}/fd")).expect("it runs");
         self.bytes = self.bytes.min(field("VmRSS:") * 1024);

@@ -1,7 +1,7 @@
-//! Damaged files: whatever is in a file that the program reads, it does not panic, answers soon, names the line and loads
-//! what it saved. The same inputs each time; `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=2` tries others.
+//! Damaged files: whatever is in a file, its reader does not panic, answers soon, names the line of the fault, and loads what it has saved.
+//! Each run of the tests tries equal inputs; `PROPTEST_CASES=20000 PROPTEST_RNG_SEED=2` tries others.
 //!
-//! What was found once is kept under `fuzz/kept`, in a folder for each reader.
+//! Inputs on which a reader has once failed are kept under `fuzz/kept`, in a folder for each reader, and tried first.
 
 #[path = "fuzz/mutate.rs"]
 mod mutate;
@@ -28,10 +28,10 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tempfile::TempDir;
 
-/// More than any input may take on average, on a busy machine.
-const TIME: Duration = Duration::from_millis(100);
-/// Deep expressions need the stack that a check has.
-const STACK: usize = 256 << 20;
+/// The longest time that inputs may take on average, also on a busy machine.
+const MEAN_TIME: Duration = Duration::from_millis(100);
+/// The stack of a check, in bytes, which deeply nested expressions need.
+const STACK_BYTES: usize = 256 << 20;
 
 fn repository(path: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join(path)
@@ -50,11 +50,11 @@ fn shipped(path: &str) -> Input {
     unnamed(fs::read(repository(path)).expect("a file"))
 }
 
-/// Holds a property against every kept input of a reader, then against `share` times as many damaged files as there are
-/// cases. An input that fails is kept, as small as it was found, in a file that the message names.
-fn hold(reader: &str, share: f64, files: Vec<Input>, property: impl Fn(&Input) + Sync) {
+/// Checks a property with every kept input of a reader, and then with damaged files, `share` for each case of proptest. If an input fails,
+/// proptest makes it smaller, and the message names the file in which it is written.
+fn check_inputs(reader: &str, share: f64, files: Vec<Input>, property: impl Fn(&Input) + Sync) {
     std::thread::scope(|scope| {
-        let thread = std::thread::Builder::new().stack_size(STACK);
+        let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
         let run = || try_all(reader, share, files, &property);
         let running = thread.spawn_scoped(scope, run).expect("a thread");
         if let Err(panic) = running.join() {
@@ -64,7 +64,7 @@ fn hold(reader: &str, share: f64, files: Vec<Input>, property: impl Fn(&Input) +
 }
 
 fn try_all(reader: &str, share: f64, files: Vec<Input>, property: &impl Fn(&Input)) {
-    for input in kept(reader) {
+    for input in kept_inputs(reader) {
         property(&input);
     }
     let mut config = ProptestConfig {
@@ -76,7 +76,7 @@ fn try_all(reader: &str, share: f64, files: Vec<Input>, property: &impl Fn(&Inpu
     }
     config.cases = (f64::from(config.cases) * share).ceil() as u32;
     let cases = config.cases;
-    // An overflow of the stack or a loop without end leaves its input here, too.
+    // The input is written first, because a stack overflow or an endless loop leaves no message.
     let latest = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("fuzz-{reader}"));
     let slowest = Cell::new(Duration::ZERO);
     let begun = Instant::now();
@@ -100,24 +100,24 @@ fn try_all(reader: &str, share: f64, files: Vec<Input>, property: &impl Fn(&Inpu
         "{reader}: {cases} inputs in {took:?}, the slowest in {:?}",
         slowest.get()
     );
-    assert!(took < TIME * cases + TIME * 50, "{took:?}");
+    assert!(took < MEAN_TIME * (cases + 50), "{took:?}");
 }
 
-/// What was found once: `fuzz/kept/<reader>/<name of the file>/<what it was about>`.
-fn kept(reader: &str) -> Vec<Input> {
+/// Returns the inputs on which a reader has once failed, from files `fuzz/kept/READER/NAME/FAULT`. NAME is the name of the damaged file.
+fn kept_inputs(reader: &str) -> Vec<Input> {
     let folder = repository("tests/fuzz/kept").join(reader);
-    let mut open = vec![folder.clone()];
+    let mut folders = vec![folder.clone()];
     let mut found = Vec::new();
-    while let Some(at) = open.pop() {
-        for path in fs::read_dir(&at)
+    while let Some(current) = folders.pop() {
+        for path in fs::read_dir(&current)
             .expect("a folder")
             .map(|entry| entry.expect("read").path())
         {
             if path.is_dir() {
-                open.push(path);
+                folders.push(path);
                 continue;
             }
-            let name = at
+            let name = current
                 .strip_prefix(&folder)
                 .expect("below")
                 .to_str()
@@ -131,7 +131,8 @@ fn kept(reader: &str) -> Vec<Input> {
     found
 }
 
-fn is_short(error: &FileError) {
+/// Checks that an error has a text, and that it is not too long to read.
+fn assert_short(error: &FileError) {
     let text = error.to_string();
     assert!(
         !error.message.is_empty() && text.chars().count() < 3500,
@@ -139,18 +140,18 @@ fn is_short(error: &FileError) {
     );
 }
 
-/// A folder, in memory where there is such a place: some tests wait for the disk after each input.
-fn folder() -> TempDir {
+/// Creates a temporary folder, in memory if possible, because a disk is slow for thousands of inputs.
+fn temporary_folder() -> TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
         .expect("a folder")
 }
 
-/// A complaint about a file of text names one of its lines, or the file as a whole where no line is at fault.
-fn names_a_line(error: &FileError, bytes: &[u8]) {
+/// Checks that the error about a text file names one of its lines. Only an error about the whole file names none.
+fn assert_names_a_line(error: &FileError, bytes: &[u8]) {
     let lines = bytes.split(|byte| *byte == b'\n').count();
     assert!(error.line <= lines, "{error}");
-    is_short(error);
+    assert_short(error);
     let whole = ["is larger", "is empty", "cannot be read"];
     assert!(
         error.line > 0 || whole.iter().any(|part| error.message.contains(part)),
@@ -167,13 +168,13 @@ fn a_damaged_configuration_is_read_back_or_refused_with_a_line() {
         "08-out-of-memory",
     ];
     let files = stages.map(|stage| shipped(&format!("exercises/{stage}/config.toml")));
-    let home = folder();
+    let home = temporary_folder();
     let path = home.path().join("config.toml");
     let knobs: Vec<&Knob> = KNOBS.iter().collect();
-    hold("config", 8.0, files.into(), |input| {
+    check_inputs("config", 8.0, files.into(), |input| {
         fs::write(&path, &input.bytes).expect("written");
         match file::load(&path) {
-            Err(error) => names_a_line(&error, &input.bytes),
+            Err(error) => assert_names_a_line(&error, &input.bytes),
             Ok(config) => {
                 let text = read_text(&path, MAX_BYTES).expect("read before");
                 let written = file::rewritten(&text, "", &config, &knobs).expect("read before");
@@ -183,7 +184,7 @@ fn a_damaged_configuration_is_read_back_or_refused_with_a_line() {
     });
 }
 
-/// The first lines of a recorded run, and its last.
+/// Returns the first lines and the last lines of an exercise's recorded run.
 fn recording(name: &str) -> Vec<u8> {
     let text =
         fs::read_to_string(repository(&format!("exercises/{name}/run.jsonl"))).expect("there");
@@ -197,14 +198,14 @@ fn recording(name: &str) -> Vec<u8> {
 fn a_damaged_recording_is_read_or_refused_with_a_line() {
     let runs = ["d01-still", "d03-missing-time", "d05-one-row"];
     let files = runs.map(|name| unnamed(recording(name)));
-    let home = folder();
+    let home = temporary_folder();
     let path = home.path().join("run.jsonl");
-    hold("recording", 4.0, files.into(), |input| {
+    check_inputs("recording", 4.0, files.into(), |input| {
         fs::write(&path, &input.bytes).expect("written");
         match Recording::read(&path) {
-            Err(error) => names_a_line(&error, &input.bytes),
+            Err(error) => assert_names_a_line(&error, &input.bytes),
             Ok(recording) => {
-                assert_eq!(recording.iter().count(), recording.len());
+                assert_eq!(recording.iter().count(), recording.line_count());
                 let sizes = [
                     perflings::pages::html::page(&RunReport::from_story(&recording.story).sheet())
                         .len(),
@@ -227,16 +228,17 @@ fn a_damaged_line_of_the_stream_is_read_back_or_refused_in_few_words() {
     for command in commands() {
         files.push(unnamed(serde_json::to_vec(&command).expect("plain data")));
     }
-    hold("line", 16.0, files, |input| {
+    check_inputs("line", 16.0, files, |input| {
         let text = String::from_utf8_lossy(&input.bytes);
-        reads_back::<StreamLine>(&text);
-        reads_back::<Command>(&text);
+        check_line::<StreamLine>(&text);
+        check_line::<Command>(&text);
     });
 }
 
-fn reads_back<T: DeserializeOwned + Serialize>(text: &str) {
+/// Reads a line of the stream. If it can be read, it is written and read again; otherwise the error must be short.
+fn check_line<T: DeserializeOwned + Serialize>(text: &str) {
     match read::<T>(text) {
-        // Numbers may come back a little off in their last digit.
+        // The two values are not compared, because the last digit of a number may differ.
         Ok(value) => {
             drop(read::<T>(&serde_json::to_string(&value).expect("plain data")).expect("own text"))
         }
@@ -284,8 +286,8 @@ fn damaged_progress_is_set_aside_and_saves_what_is_left() {
             "# by hand\ncurrent = \"strides\"\nseed = 3\nstage.strides = { state = \"passed\", hints = 1 }\n",
         ),
     ];
-    hold("progress", 8.0, files, |input| {
-        let home = folder();
+    check_inputs("progress", 8.0, files, |input| {
+        let home = temporary_folder();
         fs::write(home.path().join("progress.toml"), &input.bytes).expect("written");
         let (first, problem) = save_file::load(home.path());
         if let Some(problem) = problem {
@@ -295,7 +297,7 @@ fn damaged_progress_is_set_aside_and_saves_what_is_left() {
                 input.bytes,
                 "{problem}"
             );
-            is_short(&problem);
+            assert_short(&problem);
         }
         let (second, problem) = save_file::load(home.path());
         assert_eq!(problem, None);
@@ -314,6 +316,7 @@ fn damaged_progress_is_set_aside_and_saves_what_is_left() {
     });
 }
 
+/// Copies a folder with everything in it.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).expect("a folder");
     for entry in fs::read_dir(from).expect("a folder").flatten() {
@@ -326,6 +329,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Adds the paths of all files in `folder/under` to `found`, relative to `folder`.
 fn names(folder: &Path, under: &str, found: &mut Vec<String>) {
     for entry in fs::read_dir(folder.join(under))
         .expect("a folder")
@@ -347,7 +351,7 @@ fn names(folder: &Path, under: &str, found: &mut Vec<String>) {
 
 #[test]
 fn a_damaged_file_of_a_course_gives_short_problems_with_lines() {
-    let home = folder();
+    let home = temporary_folder();
     let course = home.path().join("course");
     copy(&repository("tests/courses/example"), &course);
     for id in ["c01-batch", "d05-one-row", "k06-softmax"] {
@@ -367,7 +371,7 @@ fn a_damaged_file_of_a_course_gives_short_problems_with_lines() {
         })
         .collect();
     let words: Vec<String> = ["q", "m", "run", "check"].map(str::to_owned).into();
-    hold("course", 2.0, whole.clone(), |input| {
+    check_inputs("course", 2.0, whole.clone(), |input| {
         let path = course.join(&input.name);
         fs::write(&path, &input.bytes).expect("written");
         let source = CourseFiles::folder(&course).expect("a course");
@@ -383,7 +387,7 @@ fn a_damaged_file_of_a_course_gives_short_problems_with_lines() {
         let lines = input.bytes.split(|byte| *byte == b'\n').count();
         for problem in problems {
             assert!(problem.line <= lines, "{problem}");
-            is_short(&problem);
+            assert_short(&problem);
         }
         let before = whole
             .iter()
@@ -396,19 +400,22 @@ fn a_damaged_file_of_a_course_gives_short_problems_with_lines() {
 #[test]
 fn a_damaged_kernel_is_read_or_refused_with_a_line() {
     let course = Course::builtin();
-    let all = course.exercises.iter();
-    let exercises: Vec<(&str, &Kernels)> = all
+    let exercises: Vec<(&str, &Kernels)> = course
+        .exercises
+        .iter()
         .filter_map(|exercise| Some((exercise.id.as_str(), exercise.kernels()?)))
         .collect();
     let mut files = Vec::new();
     for (id, kernels) in &exercises {
         let file = &kernels.kernels[0].file;
         for text in [&file.starter, &file.solution] {
-            let (name, bytes) = ((*id).to_owned(), text.clone().into_bytes());
-            files.push(Input { name, bytes });
+            files.push(Input {
+                name: (*id).to_owned(),
+                bytes: text.clone().into_bytes(),
+            });
         }
     }
-    hold("kernel", 2.0, files, |input| {
+    check_inputs("kernel", 2.0, files, |input| {
         let (_, kernels) = exercises
             .iter()
             .find(|(id, _)| *id == input.name)

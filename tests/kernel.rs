@@ -1,5 +1,5 @@
-//! Kernels that a learner edits: every way in which one can fail is provoked here, each with its message. What needs a
-//! device runs on a CPU driver of Vulkan, and says so where there is none.
+//! The kernels that a learner edits. Every way in which a kernel can fail is provoked here, with the message that it must have. Tests that need
+//! a device run on a CPU driver of Vulkan; without one they print that they are skipped.
 #![cfg(unix)]
 
 #[path = "../crates/tiny-llama/tests/support/adapter.rs"]
@@ -30,19 +30,21 @@ use perflings::course::exercise::{Exercise, Kernels};
 use perflings::judge::kernel::{KernelVerdict, verdict};
 use protocol::{KernelError, KernelJob};
 
-/// The course that is built in.
+/// Returns the course that is built in.
 fn builtin() -> &'static Course {
     static COURSE: OnceLock<Course> = OnceLock::new();
     COURSE.get_or_init(Course::builtin)
 }
 
-/// Every kernel exercise.
+/// Returns every exercise that asks for a kernel.
 fn exercises() -> impl Iterator<Item = (&'static Exercise, Kernels)> {
-    let all = builtin().exercises.iter();
-    all.filter_map(|exercise| Some((exercise, exercise.kernels()?.clone())))
+    builtin()
+        .exercises
+        .iter()
+        .filter_map(|exercise| Some((exercise, exercise.kernels()?.clone())))
 }
 
-/// The job of the exercise `id` with the text that `write` makes of each file's name, starter and solution.
+/// Returns the job of the exercise `id`. `write` makes the text of each file from the file's name, starter and solution.
 fn job_of(id: &str, write: impl Fn(&str, &str, &str) -> Result<String, KernelError>) -> KernelJob {
     let (exercise, kernels) = exercises()
         .find(|(exercise, _)| exercise.id == id)
@@ -59,7 +61,12 @@ fn job_of(id: &str, write: impl Fn(&str, &str, &str) -> Result<String, KernelErr
     kernels.job(&exercise.id, SEED, text)
 }
 
-/// The solution of `id`, with `from` replaced by `to` in its first file.
+/// Returns the job of the exercise `id` with its solution.
+fn solution_of(id: &str) -> KernelJob {
+    job_of(id, |_, _, solution| Ok(solution.to_owned()))
+}
+
+/// Returns the job of the exercise `id` with its solution, in whose first file `from` is replaced by `to`.
 fn edited(id: &str, from: &str, to: &str) -> KernelJob {
     let first = job_of(id, |name, _, _| Ok(name.to_owned())).files[0]
         .text
@@ -78,16 +85,19 @@ fn edited(id: &str, from: &str, to: &str) -> KernelJob {
     })
 }
 
-/// Checks and judges.
+/// Checks a kernel and judges the report.
 fn check(job: &KernelJob, device: &str, limits: CheckLimits) -> KernelVerdict {
-    static KEPT: OnceLock<CheckDevice> = OnceLock::new();
-    let kept = KEPT.get_or_init(CheckDevice::default);
-    verdict(job, kernel_check::check(job, device, kept, limits, |_| ()))
+    static OPENED: OnceLock<CheckDevice> = OnceLock::new();
+    let opened = OPENED.get_or_init(CheckDevice::default);
+    verdict(
+        job,
+        kernel_check::check(job, device, opened, limits, |_| ()),
+    )
 }
 
-/// Checks on a CPU driver; `None` where there is none.
+/// Checks a kernel on a CPU driver; `None` where there is none.
 fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
-    // Tests beside this one take time of the same process; what has to be given up has tests of its own.
+    // Other tests take time of this process, so the limit is long. Launches that are given up have tests of their own.
     let limits = CheckLimits {
         launch: std::time::Duration::from_secs(60),
         ..CheckLimits::default()
@@ -103,7 +113,7 @@ fn on_lavapipe(job: &KernelJob) -> Option<KernelVerdict> {
     Some(report)
 }
 
-/// The lines of the card that say something bad.
+/// Returns the lines of the card that are marked as bad.
 fn complaints(report: &KernelVerdict) -> Vec<String> {
     report
         .card

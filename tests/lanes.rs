@@ -1,4 +1,4 @@
-//! Lanes: what is recorded of a workgroup, its text, the card, and the keys. No terminal, no engine, no device.
+//! The recorded run of a workgroup, its text, the card of lanes, and the card's keys. No terminal, engine or device is used.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use wgsl_lockstep::lanes::{LaneState, WorkgroupRun, listing};
 use screen::text;
 use session::{act, open};
 
-/// An exercise's first solution with some words changed.
+/// Returns the check of an exercise's solution, in whose first file some texts are replaced.
 fn job(label: &str, changes: &[(&str, &str)]) -> KernelJob {
     let course = Course::builtin();
     let mut all = course.exercises.iter();
     let exercise = all
         .find(|exercise| exercise.label() == label)
-        .expect("the course has it");
+        .unwrap_or_else(|| panic!("no exercise {label}"));
     let kernels = exercise.kernels().expect("about kernels");
     let mut job = kernels.job(&exercise.id, SEED, |name| {
         let mut own = kernels.kernels.iter();
@@ -55,20 +55,20 @@ fn run(label: &str, changes: &[(&str, &str)]) -> WorkgroupRun {
     recorded(label, changes).run
 }
 
-/// RMSNorm's sum without the barrier between two rounds.
-fn racy() -> KernelLanes {
+/// Returns the lanes of RMSNorm's sum without the barrier between two rounds.
+fn racy_lanes() -> KernelLanes {
     recorded("k02", &[("}\n        workgroupBarrier();", "}")])
 }
 
-/// The first step of a line that holds these words.
-fn step_of(run: &WorkgroupRun, words: &str) -> usize {
+/// Returns the first step of a line that contains this code.
+fn step_of(run: &WorkgroupRun, code: &str) -> usize {
     let mut steps = run.steps.iter();
-    let found = steps.position(|step| run.source(step.line).contains(words));
-    found.unwrap_or_else(|| panic!("no step of `{words}`"))
+    let found = steps.position(|step| run.source(step.line).contains(code));
+    found.unwrap_or_else(|| panic!("no step of `{code}`"))
 }
 
 #[test]
-fn the_tiled_product_loads_neighbours_and_all_wait() {
+fn all_lanes_of_the_tiled_product_wait_at_its_barriers() {
     let run = run("k04", &[]);
     assert_eq!((run.faults.len(), run.cut), (0, false));
     assert_eq!((run.lanes(), run.groups > 1), (256, true));
@@ -78,23 +78,26 @@ fn the_tiled_product_loads_neighbours_and_all_wait() {
     };
     assert_eq!((access.variable.as_str(), access.bytes), ("b", 4));
     assert!(access.sentence().contains(" of b"), "{}", access.sentence());
-    let barriers = run.steps.iter().filter(|step| step.barrier.is_some());
-    assert!(
-        barriers
-            .clone()
-            .all(|step| step.barrier == Some(Vec::new()) && step.lanes.len() == 256)
-    );
-    assert!(barriers.count() >= 2);
-    // Sixteen products a tile, each its own step.
-    let tile = run.steps.iter();
-    let products = tile
+    let barriers: Vec<_> = run
+        .steps
+        .iter()
+        .filter(|step| step.barrier.is_some())
+        .collect();
+    assert!(barriers.len() >= 2);
+    for step in barriers {
+        assert_eq!((&step.barrier, step.lanes.len()), (&Some(Vec::new()), 256));
+    }
+    // Each of the sixteen products of a tile is a step.
+    let products = run
+        .steps
+        .iter()
         .filter(|step| run.source(step.line).contains("sum += tile_a"))
         .count();
     assert!(products > 0 && products % 16 == 0, "{products}");
 }
 
 #[test]
-fn lanes_that_skip_a_branch_are_seen_to_wait_at_its_barrier() {
+fn lanes_that_skip_a_branch_wait_at_the_next_barrier() {
     let run = run("k02", &[]);
     assert!(run.faults.is_empty());
     let add = step_of(&run, "sums[lane] += sums[lane + half]");
@@ -103,22 +106,22 @@ fn lanes_that_skip_a_branch_are_seen_to_wait_at_its_barrier() {
     assert_eq!((count(LaneState::Runs), count(LaneState::Waits)), (32, 32));
     let line = line.expect("a barrier");
     assert_eq!(run.source(line).trim(), "workgroupBarrier();");
-    let said = run.sentences(add);
+    let sentences = run.sentences(add);
     assert_eq!(
-        said[0],
+        sentences[0],
         format!("lanes: 32 run this line, 32 wait at the barrier of line {line}")
     );
     assert_eq!(
-        said[2],
+        sentences[2],
         "32 lanes read 32 neighbours of sums, sums[32] to sums[63], in workgroup memory"
     );
 }
 
 #[test]
 fn a_race_is_shown_as_the_two_accesses_that_make_it() {
-    let run = racy().run;
+    let run = racy_lanes().run;
     let fault = run.faults.first().expect("a race");
-    let (step, by) = fault.other.expect("the other access");
+    let (step, other_lane) = fault.other.expect("the other access");
     let (variable, byte) = fault.place.clone().expect("its place");
     assert_eq!(variable, "sums");
     let touches = |step: usize, lane: u16| {
@@ -128,13 +131,15 @@ fn a_race_is_shown_as_the_two_accesses_that_make_it() {
             .flat_map(|access| &access.touched);
         touched.any(|touch| *touch == (lane, byte))
     };
-    assert!(step <= fault.step && by != fault.lanes[0]);
-    assert!(touches(step, by) && touches(fault.step, fault.lanes[0]));
+    assert!(step <= fault.step && other_lane != fault.lanes[0]);
+    assert!(touches(step, other_lane) && touches(fault.step, fault.lanes[0]));
     assert_eq!(fault.text.len(), 3, "{:?}", fault.text);
-    let access = run.steps[fault.step].accesses.iter();
-    let rows = access.filter(|access| access.variable == "sums");
-    let mut rows = rows.flat_map(|access| run.rows(fault.step, access));
-    assert!(rows.any(|row| row.fought.is_some()));
+    let mut rows = run.steps[fault.step]
+        .accesses
+        .iter()
+        .filter(|access| access.variable == "sums")
+        .flat_map(|access| run.rows(fault.step, access));
+    assert!(rows.any(|row| row.faulty_cell.is_some()));
 }
 
 #[test]
@@ -159,25 +164,23 @@ fn lanes_that_never_come_to_a_barrier_are_named() {
 }
 
 #[test]
-fn lines_of_memory_are_counted() {
-    let lines = |label: &str, starter: bool| {
-        let mut job = job(label, &[]);
-        if starter {
-            job.files[0].text = job.files[0].starter.clone();
-        }
+fn the_copy_solution_touches_fewer_lines_of_memory_than_its_starter() {
+    // Returns the sentence and the number of lines of each access in the copy's line.
+    let accesses_of = |job: KernelJob| {
         let wanted = LanesWanted {
             shape: Some("two heads".to_owned()),
             ..LanesWanted::default()
         };
         let run = record(job, wanted).expect("is interpreted").run;
         let step = step_of(&run, "out[(h * T + t) * D + d] =");
-        let accesses = &run.steps[step].accesses;
-        accesses
-            .iter()
-            .map(|access| (access.sentence(), access.lines()))
-            .collect::<Vec<_>>()
+        let accesses = run.steps[step].accesses.iter();
+        let described = accesses.map(|access| (access.sentence(), access.lines()));
+        described.collect::<Vec<_>>()
     };
-    let (starter, solution) = (lines("k03", true), lines("k03", false));
+    let mut starter = job("k03", &[]);
+    starter.files[0].text = starter.files[0].starter.clone();
+    let starter = accesses_of(starter);
+    let solution = accesses_of(job("k03", &[]));
     assert!(
         solution.iter().all(|(_, lines)| *lines <= 4),
         "{solution:?}"
@@ -186,18 +189,18 @@ fn lines_of_memory_are_counted() {
     assert!(
         starter
             .iter()
-            .any(|(said, _)| said.contains("would suffice")),
+            .any(|(sentence, _)| sentence.contains("would suffice")),
         "{starter:?}"
     );
 }
 
 #[test]
-fn a_run_without_end_is_cut() {
+fn a_run_without_end_is_cut_after_20_000_steps() {
     let run = run("k02", &[("half /= 2u", "half /= 1u")]);
     assert_eq!((run.cut, run.steps.len()), (true, 20_000));
-    let said = run.faults.iter().flat_map(|fault| &fault.text);
+    let mut texts = run.faults.iter().flat_map(|fault| &fault.text);
     assert!(
-        said.clone().any(|line| line.contains("does not end")),
+        texts.any(|line| line.contains("does not end")),
         "{:?}",
         run.faults
     );
@@ -217,16 +220,16 @@ fn another_workgroup_is_recorded_alone() {
     let other = other.expect("is interpreted").run;
     assert_eq!((other.group, other.groups), (1, whole.groups));
     assert_eq!(other.steps.len(), whole.steps.len());
-    // Its rows lie behind those of the first.
-    let first = |run: &WorkgroupRun| {
+    // The rows of the second workgroup follow those of the first.
+    let first_access = |run: &WorkgroupRun| {
         let step = step_of(run, "let value = x[");
         run.steps[step].accesses[0].touched[0]
     };
-    assert!(first(&other).1 > first(&whole).1);
+    assert!(first_access(&other).1 > first_access(&whole).1);
 }
 
 #[test]
-fn a_file_that_does_not_compile_says_so() {
+fn a_file_that_does_not_compile_is_an_error_with_its_line() {
     for (from, to) in [
         ("let row", "let let"),
         ("{{COLS}}", "{{COL}}"),
@@ -238,7 +241,7 @@ fn a_file_that_does_not_compile_says_so() {
 }
 
 #[test]
-fn every_exercise_can_be_looked_at() {
+fn every_solution_can_be_recorded_and_listed() {
     let course = Course::builtin();
     for exercise in course
         .exercises
@@ -258,19 +261,19 @@ fn every_exercise_can_be_looked_at() {
 }
 
 #[test]
-fn the_text_has_the_first_round_of_each_loop_and_what_is_wrong() {
-    let right = recorded("k02", &[]);
-    let right = listing(&right.title(), &right.run).join("\n");
+fn the_text_has_the_first_iteration_of_each_loop_and_the_races() {
+    let lanes = recorded("k02", &[]);
+    let right = listing(&lanes.title(), &lanes.run).join("\n");
     let add = "sums[lane] += sums[lane + half];";
     assert_eq!(right.matches(add).count(), 1, "{right}");
-    for said in [
+    for part in [
         "… 5 more iterations of lines",
         "32 lanes read 32 neighbours of sums",
         "nothing is wrong here",
     ] {
-        assert!(right.contains(said), "{right}");
+        assert!(right.contains(part), "{right}");
     }
-    let racy = listing("racy", &racy().run).join("\n");
+    let racy = listing("racy", &racy_lanes().run).join("\n");
     assert_eq!(
         racy.matches("race over sums[").count(),
         racy.matches(": lane ").count() / 2
@@ -278,7 +281,7 @@ fn the_text_has_the_first_round_of_each_loop_and_what_is_wrong() {
     assert!(racy.contains("race over sums["), "{racy}");
 }
 
-/// The exercise is open, and its last check failed as these threads show.
+/// Returns the screen with an open exercise whose last check failed at the shape "odd".
 fn opened() -> App {
     let course = Course {
         exercises: Course::builtin().exercises,
@@ -315,16 +318,17 @@ fn press(app: &mut App, key: KeyCode) -> Vec<Effect> {
     act(app, action)
 }
 
+/// Returns the lanes that the screen asks for.
+#[track_caller]
 fn wanted(effects: &[Effect]) -> LanesWanted {
-    let mut all = effects.iter();
-    let found = all.find_map(|effect| match effect {
+    let found = effects.iter().find_map(|effect| match effect {
         Effect::RecordLanes { wanted } => Some(wanted.clone()),
         _ => None,
     });
     found.unwrap_or_else(|| panic!("{effects:?}"))
 }
 
-/// The card with threads that were recorded.
+/// Returns the screen with the card of these lanes.
 fn shown(found: KernelLanes) -> App {
     let mut app = opened();
     press(&mut app, KeyCode::Char('t'));
@@ -338,7 +342,7 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
     let asked = wanted(&press(&mut app, KeyCode::Char('t')));
     assert_eq!(asked.shape.as_deref(), Some("odd"));
     assert_eq!(app.view.overlay, Some(Overlay::Lanes));
-    let found = racy();
+    let found = racy_lanes();
     let run = &found.run;
     let (fault, last) = (run.faults[0].clone(), run.steps.len() - 1);
     news(&mut app, ExerciseNews::Lanes(Ok(Arc::new(found.clone()))));
@@ -360,7 +364,7 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
     news(&mut app, ExerciseNews::Lanes(Ok(Arc::new(found.clone()))));
     let next = wanted(&press(&mut app, KeyCode::Char('s')));
     assert_ne!(next.shape.as_ref(), Some(&found.shape));
-    // A save under the open card shows the new text's threads.
+    // After a save, the open card shows the lanes of the new text.
     let report = ExerciseNews::Checked(Box::default());
     assert_eq!(wanted(&news(&mut app, report)), LanesWanted::default());
     press(&mut app, KeyCode::Esc);
@@ -371,14 +375,15 @@ fn the_card_opens_where_the_check_failed_and_keys_step_through_it() {
 
 #[test]
 fn in_the_card_and_before_it_no_key_means_two_things() {
-    for app in [opened(), shown(racy())] {
-        // Esc closes what lies on top, in the order of its rows.
+    for app in [opened(), shown(racy_lanes())] {
+        // Esc has several bindings: it closes whatever is on top.
         let keys = BINDINGS.iter().flat_map(|binding| binding.keys);
         for key in keys.filter(|key| **key != KeyCode::Esc) {
-            let counts = BINDINGS.iter();
-            let counts =
-                counts.filter(|binding| binding.keys.contains(key) && binding.applies(&app));
-            let mut actions: Vec<Action> = counts.map(|binding| binding.action).collect();
+            let mut actions: Vec<Action> = BINDINGS
+                .iter()
+                .filter(|binding| binding.keys.contains(key) && binding.applies(&app))
+                .map(|binding| binding.action)
+                .collect();
             actions.dedup();
             assert!(actions.len() <= 1, "{key:?} means {actions:?}");
         }
@@ -387,7 +392,8 @@ fn in_the_card_and_before_it_no_key_means_two_things() {
 
 #[test]
 fn the_card_shows_line_lanes_and_memory_at_every_size() {
-    let (right, racy) = (recorded("k02", &[]), racy());
+    let right = recorded("k02", &[]);
+    let racy = racy_lanes();
     let add = step_of(&right.run, "sums[lane] += sums[lane + half]");
     let line = right.run.steps[add].line;
     let place = racy.run.faults[0].text[0].clone();
@@ -400,15 +406,15 @@ fn the_card_shows_line_lanes_and_memory_at_every_size() {
             app.exercise.lanes.at = add;
             let buffer = screen::screen(&mut app, width, height, ThemeName::Mono, markers);
             let drawn = text(&buffer);
-            for said in [
+            for part in [
                 &*format!("{pointer}{line:>4} "),
                 runs,
                 waits,
                 "32 lanes read 32",
             ] {
                 assert!(
-                    drawn.contains(said),
-                    "{said} at {width} × {height}\n{drawn}"
+                    drawn.contains(part),
+                    "{part} at {width} × {height}\n{drawn}"
                 );
             }
             let mut app = shown(racy.clone());
@@ -420,8 +426,8 @@ fn the_card_shows_line_lanes_and_memory_at_every_size() {
 }
 
 #[test]
-fn no_size_panics() {
-    for mut app in [shown(racy()), shown(recorded("k04", &[])), opened()] {
+fn the_card_is_drawn_at_any_size_without_panic() {
+    for mut app in [shown(racy_lanes()), shown(recorded("k04", &[])), opened()] {
         for (width, height) in [(1, 1), (10, 3), (60, 16), (79, 23), (300, 100)] {
             screen::screen(&mut app, width, height, ThemeName::Auto, Markers::Ascii);
         }

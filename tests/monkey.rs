@@ -1,4 +1,4 @@
-//! Random input: no sequence of keys, clicks, events and sizes makes the state or the drawing panic.
+//! Gives the screen random input: no sequence of keys, clicks, events and sizes may make the state or the drawing panic.
 
 use crate::{sample, screen, session};
 use std::sync::OnceLock;
@@ -18,48 +18,51 @@ use protocol::*;
 
 /// One random input.
 #[derive(Clone, Debug)]
-enum Happens {
-    /// A row of the table of keys, if it is active now.
+enum RandomInput {
+    /// The action of this row of the table of keys, if the key has this meaning now.
     Key(usize),
-    /// The same action even where no key offers it.
+    /// The action of this row, even where no key gives it.
     Action(usize),
+    /// A click at a column and a row, or a turn of the wheel where the last value is true.
     Click(u16, u16, bool),
+    /// An event of the engine: its kind, the run that it is about, and the step.
     Event(u8, u8, u64),
+    /// The engine ended.
     Gone,
+    /// The engine stopped answering.
     Silent,
+    /// The engine sent a line that is not an event.
     Nonsense(String),
-    /// An exercise is chosen, or something is heard about one.
+    /// An exercise is chosen or there is news about one: the kind of news, and a number that chooses the exercise and the content.
     Exercise(u8, u8),
+    /// Milliseconds pass.
     Tick(u64),
     Size(u16, u16),
 }
 
-/// Columns or rows, often those at which the layout changes.
-fn size(most: u16) -> impl Strategy<Value = u16> {
+/// Returns columns or rows up to `max`, often those at number the layout changes.
+fn size(max: u16) -> impl Strategy<Value = u16> {
     let edges = [1, 2, 15, 16, 35, 36, 44, 45, 59, 60, 119, 120, 159, 160];
+    prop_oneof![1..=max, proptest::sample::select(edges.as_slice().to_vec()),]
+}
+
+fn random_input() -> impl Strategy<Value = RandomInput> {
     prop_oneof![
-        1..=most,
-        proptest::sample::select(edges.as_slice().to_vec()),
+        6 => (0..BINDINGS.len()).prop_map(RandomInput::Key),
+        2 => (0..BINDINGS.len()).prop_map(RandomInput::Action),
+        1 => (0..260_u16, 0..90_u16, any::<bool>()).prop_map(|(x, y, wheel)| RandomInput::Click(x, y, wheel)),
+        8 => (0..16_u8, 0..4_u8, 0..200_u64).prop_map(|(kind, run, step)| RandomInput::Event(kind, run, step)),
+        1 => Just(RandomInput::Gone),
+        1 => Just(RandomInput::Silent),
+        1 => ".{0,80}".prop_map(RandomInput::Nonsense),
+        3 => (0..6_u8, any::<u8>()).prop_map(|(kind, number)| RandomInput::Exercise(kind, number)),
+        1 => (0..100_000_u64).prop_map(RandomInput::Tick),
+        2 => (size(250), size(80)).prop_map(|(width, height)| RandomInput::Size(width, height)),
     ]
 }
 
-fn happens() -> impl Strategy<Value = Happens> {
-    prop_oneof![
-        6 => (0..BINDINGS.len()).prop_map(Happens::Key),
-        2 => (0..BINDINGS.len()).prop_map(Happens::Action),
-        1 => (0..260_u16, 0..90_u16, any::<bool>()).prop_map(|(x, y, wheel)| Happens::Click(x, y, wheel)),
-        8 => (0..16_u8, 0..4_u8, 0..200_u64).prop_map(|(kind, run, step)| Happens::Event(kind, run, step)),
-        1 => Just(Happens::Gone),
-        1 => Just(Happens::Silent),
-        1 => ".{0,80}".prop_map(Happens::Nonsense),
-        3 => (0..6_u8, any::<u8>()).prop_map(|(kind, which)| Happens::Exercise(kind, which)),
-        1 => (0..100_000_u64).prop_map(Happens::Tick),
-        2 => (size(250), size(80)).prop_map(|(width, height)| Happens::Size(width, height)),
-    ]
-}
-
+/// Returns an event of the engine; `None` in the state that has an empty course.
 fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
-    // One of the states has an empty course.
     let stages = &app.lesson.course.stages;
     let stage = &stages[usize::from(run / 2).checked_rem(stages.len())?];
     let variant = if run.is_multiple_of(2) {
@@ -67,14 +70,12 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     } else {
         "fixed"
     };
-    // Mostly the run that the app asked for, sometimes another one.
-    let run = app
-        .bench
-        .run
-        .wanted
-        .clone()
-        .filter(|_| step > 20)
-        .unwrap_or_else(|| session::spec(stage, variant));
+    // Most events are about the run that the app asked for, some about another one.
+    let wanted = app.bench.run.wanted.clone();
+    let run = match wanted {
+        Some(wanted) if step > 20 => wanted,
+        _ => session::spec(stage, variant),
+    };
     let slot = run.slot;
     Some(match kind {
         0 => sample::started(&run, step / 50),
@@ -104,12 +105,13 @@ fn event(app: &App, kind: u8, run: u8, step: u64) -> Option<Event> {
     })
 }
 
-fn exercise(app: &App, kind: u8, which: u8) -> Option<Message> {
-    let at = usize::from(which).checked_rem(app.lesson.course.exercises.len())?;
-    let id = app.lesson.course.exercises[at].id.clone();
+/// Returns the choice of an exercise, or news about one. `number` chooses the exercise and the content of the news.
+fn exercise(app: &App, kind: u8, number: u8) -> Option<Message> {
+    let index = usize::from(number).checked_rem(app.lesson.course.exercises.len())?;
+    let id = app.lesson.course.exercises[index].id.clone();
     let news = match kind {
         0 => {
-            let entry = app.lesson.course.stages.len() + at;
+            let entry = app.lesson.course.stages.len() + index;
             return Some(Message::Action(Action::ChooseLine(entry)));
         }
         1 => {
@@ -118,88 +120,84 @@ fn exercise(app: &App, kind: u8, which: u8) -> Option<Message> {
                 event: Event::KernelUsed {
                     exercise: id,
                     part: "norm1".to_owned(),
-                    why_not: which.is_multiple_of(2).then(|| "no".to_owned()),
+                    why_not: number.is_multiple_of(2).then(|| "no".to_owned()),
                 },
             })));
         }
-        2 => ExerciseNews::Files(vec!["~/a.wgsl".to_owned(); usize::from(which % 3)]),
+        2 => ExerciseNews::Files(vec!["~/a.wgsl".to_owned(); usize::from(number % 3)]),
         3 => ExerciseNews::Begun,
         4 => ExerciseNews::Progress(Box::default()),
         5 => ExerciseNews::Answers {
-            answer: match which % 3 {
+            answer: match number % 3 {
                 0 => AnswerFile::Unread,
                 1 => AnswerFile::Open(vec!["answer.toml:1".to_owned()]),
                 _ => AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]),
             },
-            saved: which.is_multiple_of(2),
+            saved: number.is_multiple_of(2),
         },
         6 => ExerciseNews::Measuring(Box::default()),
         7 => ExerciseNews::Measured(Box::new(Measurement {
-            passed: which.is_multiple_of(2),
-            failed: which.is_multiple_of(3).then(|| "no device".to_owned()),
+            passed: number.is_multiple_of(2),
+            failed: number.is_multiple_of(3).then(|| "no device".to_owned()),
             ..Measurement::default()
         })),
         _ => ExerciseNews::Checked(Box::new(KernelVerdict {
-            passed: which.is_multiple_of(3),
+            passed: number.is_multiple_of(3),
             facts: KernelReport {
-                failed: which.is_multiple_of(5).then(|| "no device".to_owned()),
+                failed: number.is_multiple_of(5).then(|| "no device".to_owned()),
                 ..KernelReport::default()
             },
-            swap: which.is_multiple_of(2).then(KernelSwap::default),
-            card: vec![CardLine::default(); usize::from(which % 70)],
+            swap: number.is_multiple_of(2).then(KernelSwap::default),
+            card: vec![CardLine::default(); usize::from(number % 70)],
             ..KernelVerdict::default()
         })),
     };
     Some(Message::Exercise { exercise: id, news })
 }
 
-fn message(app: &App, happens: Happens) -> Option<Message> {
-    Some(match happens {
-        Happens::Key(at) => Message::Action(
-            BINDINGS
-                .get(at)
-                .filter(|binding| binding.applies(app))?
-                .action,
-        ),
-        Happens::Action(at) => Message::Action(BINDINGS.get(at)?.action),
-        Happens::Click(column, row, wheel) => {
-            let kind = if wheel {
+/// Returns the message of an input; `None` if the input means nothing now.
+fn message(app: &App, input: RandomInput) -> Option<Message> {
+    Some(match input {
+        RandomInput::Key(row) => {
+            let binding = BINDINGS.get(row)?;
+            Message::Action(binding.applies(app).then_some(binding.action)?)
+        }
+        RandomInput::Action(row) => Message::Action(BINDINGS.get(row)?.action),
+        RandomInput::Click(column, row, is_wheel) => {
+            let kind = if is_wheel {
                 MouseEventKind::ScrollDown
             } else {
                 MouseEventKind::Down(MouseButton::Left)
             };
-            let modifiers = KeyModifiers::NONE;
-            Message::Action(mouse::action(
-                MouseEvent {
-                    kind,
-                    column,
-                    row,
-                    modifiers,
-                },
-                app,
-            )?)
+            let event = MouseEvent {
+                kind,
+                column,
+                row,
+                modifiers: KeyModifiers::NONE,
+            };
+            Message::Action(mouse::action(event, app)?)
         }
-        Happens::Event(kind, run, step) => Message::Engine(FromEngine::Line(StreamLine {
+        RandomInput::Event(kind, run, step) => Message::Engine(FromEngine::Line(StreamLine {
             t: 0.0,
             event: event(app, kind, run, step)?,
         })),
-        Happens::Gone => Message::Engine(FromEngine::Gone {
+        RandomInput::Gone => Message::Engine(FromEngine::Gone {
             reason: "ended".to_owned(),
         }),
-        Happens::Silent => Message::Engine(FromEngine::Silent),
-        Happens::Nonsense(line) => Message::Engine(FromEngine::Malformed {
+        RandomInput::Silent => Message::Engine(FromEngine::Silent),
+        RandomInput::Nonsense(line) => Message::Engine(FromEngine::Malformed {
             why: line.clone(),
             line,
         }),
-        Happens::Exercise(kind, which) => exercise(app, kind, which)?,
-        Happens::Tick(ms) => Message::Tick {
+        RandomInput::Exercise(kind, number) => exercise(app, kind, number)?,
+        RandomInput::Tick(ms) => Message::Tick {
             now_ms: app.clock.now_ms + ms,
         },
-        Happens::Size(width, height) => Message::Resized { width, height },
+        RandomInput::Size(width, height) => Message::Resized { width, height },
     })
 }
 
-/// Where a sequence begins: with the exercises of the built-in course, or in one of the states that the snapshots show.
+/// Returns the states in number a sequence may begin: one with the exercises of the built-in course, and all that the snapshots show.
 fn states() -> &'static [App] {
     static ALL: OnceLock<Vec<App>> = OnceLock::new();
     ALL.get_or_init(|| {
@@ -218,22 +216,21 @@ fn states() -> &'static [App] {
 
 fn draw(app: &mut App) {
     let (width, height) = app.view.size;
-    let (theme, markers) = (app.view.theme, app.view.markers);
-    screen::screen(app, width, height, theme, markers);
+    screen::screen(app, width, height, app.view.theme, app.view.markers);
 }
 
 proptest! {
     #![proptest_config(ProptestConfig { cases: 512, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_input_panics(from in any::<prop::sample::Index>(), sequence in proptest::collection::vec(happens(), 1..120)) {
+    fn no_input_panics(from in any::<prop::sample::Index>(), sequence in proptest::collection::vec(random_input(), 1..120)) {
         let mut app = from.get(states()).clone();
-        for (at, one) in sequence.into_iter().enumerate() {
-            let resized = matches!(one, Happens::Size(..));
-            if let Some(message) = message(&app, one) {
+        for (index, input) in sequence.into_iter().enumerate() {
+            let resizes = matches!(input, RandomInput::Size(..));
+            if let Some(message) = message(&app, input) {
                 update(&mut app, message);
             }
-            if resized || at % 8 == 0 {
+            if resizes || index % 8 == 0 {
                 draw(&mut app);
             }
         }

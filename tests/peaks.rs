@@ -5,9 +5,9 @@ use learner::Learner;
 use serde_json::Value;
 
 fn doctor(learner: &Learner, args: &[&str]) -> String {
-    let said = learner.run(&[&["doctor"], args].concat());
-    said.succeeds(&[]);
-    said.out
+    let run = learner.run(&[&["doctor"], args].concat());
+    run.succeeds(&[]);
+    run.out
 }
 
 #[test]
@@ -15,9 +15,9 @@ fn peaks_are_measured_kept_shown_and_measured_again() {
     let learner = Learner::new();
     assert!(doctor(&learner, &[]).contains("peaks not measured yet"));
 
-    let said: Value =
+    let report: Value =
         serde_json::from_str(&doctor(&learner, &["--calibrate", "--json"])).expect("JSON");
-    let devices = said["devices"].as_array().expect("devices");
+    let devices = report["devices"].as_array().expect("devices");
     assert_eq!(devices[0]["select"], "cpu");
     for device in devices {
         for rate in ["flops", "bytes"] {
@@ -31,9 +31,9 @@ fn peaks_are_measured_kept_shown_and_measured_again() {
     let file = learner.path("perflings/roofs.json");
     assert!(file.is_file());
     std::fs::write(&file, "{ damaged").expect("written");
-    let said = doctor(&learner, &[]);
-    assert!(said.contains("it was set aside as"), "{said}");
-    assert!(said.contains("peaks not measured yet"), "{said}");
+    let output = doctor(&learner, &[]);
+    assert!(output.contains("it was set aside as"), "{output}");
+    assert!(output.contains("peaks not measured yet"), "{output}");
     let aside = learner.path("perflings/roofs.json.damaged-1");
     assert_eq!(
         std::fs::read_to_string(aside).expect("set aside"),

@@ -1,4 +1,4 @@
-//! The roofline on screen: one picture, and what holds at every size, in every way of drawing, with one run and with two, and why it is empty when it is.
+//! The roofline on the screen: one picture, the parts that it has at every size and in every look, and the reason when it is empty.
 
 use crate::{sample, screen, session};
 use perflings::app::{Action, App, Markers, Message, Options, Panel, ThemeName, update};
@@ -18,7 +18,7 @@ fn train(app: &mut App, steps: u64, change: fn(Event) -> Event) {
     }
 }
 
-/// A has run, and B runs.
+/// Returns a screen on which A has run, and B runs.
 fn both() -> App {
     let mut app = begin();
     train(&mut app, 40, |event| event);
@@ -31,7 +31,7 @@ fn both() -> App {
     app
 }
 
-/// B's operations take a third of the time, and the fused norm moves fewer bytes.
+/// Changes a profile to that of B: operations take a third of the time, and the fused norm moves half the bytes.
 fn faster(event: Event) -> Event {
     match event {
         Event::Kernels(mut kernels) => {
@@ -48,7 +48,7 @@ fn faster(event: Event) -> Event {
 }
 
 #[test]
-fn at_every_size_in_every_way_of_drawing() {
+fn the_roofline_names_operations_and_peaks_at_every_size_in_every_look() {
     let mut app = both();
     act(&mut app, Action::Roofline);
     for (width, height) in [(80, 24), (120, 36), (200, 50)] {
@@ -75,7 +75,7 @@ fn at_every_size_in_every_way_of_drawing() {
 }
 
 #[test]
-fn beside_other_panels_where_there_is_room() {
+fn the_roofline_stands_beside_other_panels_where_there_is_room() {
     for (width, height) in [(120, 36), (200, 50)] {
         let mut app = both();
         update(&mut app, Message::Resized { width, height });
@@ -98,20 +98,19 @@ fn beside_other_panels_where_there_is_room() {
     }
 }
 
-/// B's products run on matrix cores, at a rate beyond the roof of f32.
 #[test]
-fn matrix_cores_have_a_roof_of_their_own() {
+fn products_on_matrix_cores_have_a_roof_above_that_of_f32() {
     let mut app = begin();
     train(&mut app, 40, |event| match event {
-        Event::Started(mut it) => {
-            if let Some(roof) = &mut it.roof {
+        Event::Started(mut started) => {
+            if let Some(peaks) = &mut started.peaks {
                 let cores = protocol::Rate {
-                    best: 10.0 * roof.flops.best,
-                    ..roof.flops
+                    best: 10.0 * peaks.flops.best,
+                    ..peaks.flops
                 };
-                roof.matrix_cores = Some(cores);
+                peaks.matrix_cores = Some(cores);
             }
-            Event::Started(it)
+            Event::Started(started)
         }
         Event::Kernels(mut kernels) => {
             for row in kernels.rows.iter_mut().filter(|row| row.op == "linear") {
@@ -131,14 +130,14 @@ fn matrix_cores_have_a_roof_of_their_own() {
     ] {
         assert!(shown.contains(wanted), "{wanted}: {shown}");
     }
-    // The roof of its own lies above that of f32.
+    // From above: the roof of matrix cores, the letters of the products, the roof of f32.
     let line = |words: &str| shown.lines().skip(5).position(|line| line.contains(words));
     let [cores, products, compute] = ["matrix cores 980.0", " hg ", "compute 98.00"].map(line);
     assert!(cores < products && products < compute, "{shown}");
 }
 
 #[test]
-fn the_key_brings_it_up_and_puts_it_away() {
+fn the_key_opens_and_closes_the_roofline() {
     let mut app = both();
     for (width, height) in [(80, 24), (200, 50)] {
         update(&mut app, Message::Resized { width, height });
@@ -172,22 +171,22 @@ fn letters_of_a_and_b_differ_without_colour() {
                 assert!(drawn.contains(line), "{drawn}");
             }
             for letter in ['c', 'C', 'd', 'D'] {
-                let alone = drawn
+                let is_in_chart = drawn
                     .lines()
                     .skip(3)
                     .map(|line| line.chars().skip(10).take(usize::from(width) / 2 - 12))
-                    .any(|mut plot| plot.any(|it| it == letter));
-                assert!(alone, "no {letter} in the chart\n{drawn}");
+                    .any(|mut plot| plot.any(|c| c == letter));
+                assert!(is_in_chart, "no {letter} in the chart\n{drawn}");
             }
-            for roof in ["memory 21.00 GB/s", "compute 98.00 GFLOP/s", "FLOP/byte"] {
-                assert!(drawn.contains(roof), "{drawn}");
+            for words in ["memory 21.00 GB/s", "compute 98.00 GFLOP/s", "FLOP/byte"] {
+                assert!(drawn.contains(words), "{drawn}");
             }
         }
     }
 }
 
 #[test]
-fn it_says_why_it_is_empty() {
+fn an_empty_roofline_has_the_reason() {
     let draw = |app: &mut App| {
         text(&screen::panel(
             app,
@@ -207,7 +206,10 @@ fn it_says_why_it_is_empty() {
 
     let mut app = begin();
     train(&mut app, 40, |event| match event {
-        Event::Started(it) => Event::Started(Started { roof: None, ..it }),
+        Event::Started(started) => Event::Started(Started {
+            peaks: None,
+            ..started
+        }),
         other => other,
     });
     let drawn = draw(&mut app);
@@ -224,7 +226,8 @@ fn work_that_is_not_known_is_a_dash_and_no_mark() {
     train(&mut app, 40, |event| match event {
         Event::Kernels(mut kernels) => {
             for row in kernels.rows.iter_mut().filter(|row| row.op == "rms-norm") {
-                (row.flops, row.bytes) = (None, None);
+                row.flops = None;
+                row.bytes = None;
                 row.no_work = Some("counted elsewhere".to_owned());
             }
             Event::Kernels(kernels)
@@ -247,22 +250,25 @@ fn work_that_is_not_known_is_a_dash_and_no_mark() {
 }
 
 #[test]
-fn absurd_numbers_do_not_hurt() {
+fn absurd_numbers_cause_no_panic() {
     for value in [f64::NAN, f64::INFINITY, 0.0, -1.0, 1e300, 1e-300] {
         let mut app = both();
         let run = app.bench.run.wanted.clone().expect("a run");
         let Event::Started(mut started) = sample::started(&run, 1) else {
             unreachable!()
         };
-        if let Some(roof) = &mut started.roof {
-            (roof.flops.best, roof.bytes.best) = (value, value);
+        if let Some(peaks) = &mut started.peaks {
+            peaks.flops.best = value;
+            peaks.bytes.best = value;
         }
         hear(&mut app, Event::Started(started));
         let Event::Kernels(mut kernels) = sample::kernels(&run, 50) else {
             unreachable!()
         };
         for row in &mut kernels.rows {
-            (row.ms, row.flops, row.bytes) = (value, Some(value), Some(value));
+            row.ms = value;
+            row.flops = Some(value);
+            row.bytes = Some(value);
         }
         hear(&mut app, Event::Kernels(kernels));
         for (width, height) in [(20, 4), (70, 14), (150, 30)] {

@@ -1,4 +1,4 @@
-//! A room from outside: over the network and in a folder, with hostile guests, and what the learner's screen makes of it.
+//! Rooms of classes, over the network and in a folder, with hostile participants; and the screens of learners and instructors.
 #![cfg(unix)]
 
 use crate::{learner, sample, session};
@@ -24,7 +24,7 @@ use perflings::class::link::RoomNews;
 use perflings::class::member::Member;
 use perflings::class::record::{Participant, VERSION};
 
-/// A participant whose id is one digit, many times.
+/// Returns a record whose id is one digit, 32 times.
 fn participant(digit: char, name: &str) -> Participant {
     Participant {
         version: VERSION,
@@ -35,11 +35,11 @@ fn participant(digit: char, name: &str) -> Participant {
     }
 }
 
-/// Waits for something.
-fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+/// Calls `find` until it returns something, for at most 20 seconds. The message of a failure names `what` did not come.
+fn wait<T>(what: &str, mut find: impl FnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
-        if let Some(found) = look() {
+        if let Some(found) = find() {
             return found;
         }
         assert!(
@@ -50,7 +50,7 @@ fn wait<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// The next news of a member.
+/// Waits for the next news of a member.
 fn news(member: &Member) -> RoomNews {
     wait("news", || member.next_news())
 }

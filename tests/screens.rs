@@ -120,7 +120,7 @@ fn on_a_busy_machine() -> App {
     };
     hear(&mut app, Event::Load(load));
     let run = &mut app.bench.run.story.slots[0].description;
-    run.roof.as_mut().expect("peaks").flops.load = Some(0.5);
+    run.peaks.as_mut().expect("peaks").flops.load = Some(0.5);
     app
 }
 
@@ -379,8 +379,43 @@ pub(crate) fn all_states() -> Vec<App> {
 const HOSTILE: &str =
     "\u{1b}[2J\u{1b}]0;title\u{7}\r\n\t\u{202e}reversed\u{200b} 表示 👩‍👩‍👧 e\u{301} ";
 
-/// A state in which every text has control characters and every number is absurd.
+/// Returns a state in which every text has control characters and every number is absurd.
 fn hostile() -> App {
+    let mut app = begin(hostile_course());
+    let slot = app.bench.run.wanted.as_ref().expect("a run").slot;
+    train(&mut app, 3);
+    let absurd = [
+        f64::NAN,
+        f64::INFINITY,
+        f64::NEG_INFINITY,
+        f64::MAX,
+        f64::MIN,
+        0.0,
+        -0.0,
+        1e-300,
+    ];
+    for (index, value) in absurd.into_iter().enumerate() {
+        let step = u64::MAX - 9 + index as u64;
+        for event in hostile_events(slot, step, value) {
+            hear(&mut app, event);
+        }
+        app.lesson.learner.pair = Some(Pair {
+            n: u32::MAX,
+            wanted: 1,
+            ratio: value,
+            low: Some(value),
+            high: Some(value),
+            remaining_s: value,
+            ..Pair::default()
+        });
+    }
+    let stray = FromEngine::Stray(HOSTILE.repeat(50));
+    update(&mut app, Message::Engine(stray));
+    app
+}
+
+/// Returns the sample course with hostile texts in every stage.
+fn hostile_course() -> Course {
     let mut course = sample::course();
     for stage in &mut course.stages {
         for text in [
@@ -415,161 +450,112 @@ fn hostile() -> App {
             TextBlock::Rule,
         ];
     }
-    let mut app = begin(course);
-    let run = app.bench.run.wanted.clone().expect("a run");
-    train(&mut app, 3);
-    let absurd = [
-        f64::NAN,
-        f64::INFINITY,
-        f64::NEG_INFINITY,
-        f64::MAX,
-        f64::MIN,
-        0.0,
-        -0.0,
-        1e-300,
-    ];
-    for (at, value) in absurd.into_iter().enumerate() {
-        let phases = PhaseTimes {
-            forward: value,
-            backward: -value,
-            optimizer: value,
-            residual: value,
-            step: value,
-            ..PhaseTimes::default()
-        };
-        let spread = Spread {
-            median: value,
-            p25: value,
-            p75: value,
-            p95: value,
-            n: u64::MAX,
-        };
-        hear(
-            &mut app,
-            Event::Step(Step {
-                slot: run.slot,
-                step: u64::MAX - 9 + at as u64,
-                loss: Some(value.into()),
-                ms: value,
-                synced: true,
-                profiled: false,
-                phases: Some(phases),
-                clocks: Some(StepClocks {
-                    enqueue: value,
-                    host_sync: value,
-                    device: Some(value),
-                }),
-            }),
-        );
-        hear(
-            &mut app,
-            Event::Throughput(Throughput {
-                slot: run.slot,
-                step_ms: spread,
-                samples_per_s: value,
-                tokens_per_s: value,
-                wall_samples_per_s: value,
-                phases: Some(phases),
-                flops: Some(value),
-                peak_flops: Some(value),
-                clock: HOSTILE.to_owned(),
-                ..Throughput::default()
-            }),
-        );
-        let row = KernelRow {
-            part: HOSTILE.to_owned(),
-            op: HOSTILE.to_owned(),
+    course
+}
+
+/// Returns an event of each kind in which every text is hostile and every figure is `value`.
+fn hostile_events(slot: Slot, step: u64, value: f64) -> Vec<Event> {
+    let phases = PhaseTimes {
+        forward: value,
+        backward: -value,
+        optimizer: value,
+        residual: value,
+        step: value,
+        ..PhaseTimes::default()
+    };
+    let clocks = StepClocks {
+        enqueue: value,
+        host_sync: value,
+        device: Some(value),
+    };
+    let kernel = KernelRow {
+        part: HOSTILE.to_owned(),
+        op: HOSTILE.to_owned(),
+        ms: value,
+        flops: Some(value),
+        bytes: Some(value),
+        no_work: Some(HOSTILE.to_owned()),
+        calls: u32::MAX,
+        layers: u32::MAX,
+        ..KernelRow::default()
+    };
+    let gradient = GradientRow {
+        name: HOSTILE.to_owned(),
+        parameters: u64::MAX,
+        norm: Some(value.into()),
+        zero_pct: Some(value),
+    };
+    let lint = Lint {
+        name: HOSTILE.to_owned(),
+        why: HOSTILE.repeat(9),
+        next: String::new(),
+    };
+    vec![
+        Event::Step(Step {
+            slot,
+            step,
+            loss: Some(value.into()),
             ms: value,
-            flops: Some(value),
-            bytes: Some(value),
-            no_work: Some(HOSTILE.to_owned()),
-            calls: u32::MAX,
-            layers: u32::MAX,
-            ..KernelRow::default()
-        };
-        hear(
-            &mut app,
-            Event::Kernels(StepProfile {
-                slot: run.slot,
-                rows: vec![row; 3],
-                device_ms: value,
-                coverage: value,
-                unbracketed_ms: value,
-                ..StepProfile::default()
-            }),
-        );
-        let row = GradientRow {
-            name: HOSTILE.to_owned(),
-            parameters: u64::MAX,
-            norm: Some(value.into()),
-            zero_pct: Some(value),
-        };
-        hear(
-            &mut app,
-            Event::Gradients(Gradients {
-                slot: run.slot,
-                params_pct: value,
-                norm: value.into(),
-                rows: vec![row; 3],
-                ..Gradients::default()
-            }),
-        );
-        hear(
-            &mut app,
-            Event::Evidence(Evidence {
-                slot: run.slot,
-                logit_std: Some(value.into()),
-                logit_min: Some(value.into()),
-                logit_max: Some(value.into()),
-                argmax_is_input: Some(value),
-                rms: vec![value.into(); 200],
-                parity: Some(value.into()),
-                strides: vec![(HOSTILE.to_owned(), vec![usize::MAX; 8])],
-                clocks: Some(StepClocks {
-                    enqueue: value,
-                    host_sync: value,
-                    device: Some(value),
-                }),
-                ..Evidence::default()
-            }),
-        );
-        hear(
-            &mut app,
-            Event::Memory(Memory {
-                slot: run.slot,
-                peak_bytes: Some(u64::MAX),
-                weights: u64::MAX / 4,
-                reason: Some(HOSTILE.to_owned()),
-                ..Memory::default()
-            }),
-        );
-        hear(
-            &mut app,
-            Event::Lints {
-                slot: run.slot,
-                lints: vec![
-                    Lint {
-                        name: HOSTILE.to_owned(),
-                        why: HOSTILE.repeat(9),
-                        next: String::new()
-                    };
-                    40
-                ],
+            synced: true,
+            profiled: false,
+            phases: Some(phases),
+            clocks: Some(clocks),
+        }),
+        Event::Throughput(Throughput {
+            slot,
+            step_ms: Spread {
+                median: value,
+                p25: value,
+                p75: value,
+                p95: value,
+                n: u64::MAX,
             },
-        );
-        app.lesson.learner.pair = Some(Pair {
-            n: u32::MAX,
-            wanted: 1,
-            ratio: value,
-            low: Some(value),
-            high: Some(value),
-            remaining_s: value,
-            ..Pair::default()
-        });
-    }
-    update(
-        &mut app,
-        Message::Engine(FromEngine::Stray(HOSTILE.repeat(50))),
-    );
-    app
+            samples_per_s: value,
+            tokens_per_s: value,
+            wall_samples_per_s: value,
+            phases: Some(phases),
+            flops: Some(value),
+            peak_flops: Some(value),
+            clock: HOSTILE.to_owned(),
+            ..Throughput::default()
+        }),
+        Event::Kernels(StepProfile {
+            slot,
+            rows: vec![kernel; 3],
+            device_ms: value,
+            coverage: value,
+            unbracketed_ms: value,
+            ..StepProfile::default()
+        }),
+        Event::Gradients(Gradients {
+            slot,
+            params_pct: value,
+            norm: value.into(),
+            rows: vec![gradient; 3],
+            ..Gradients::default()
+        }),
+        Event::Evidence(Evidence {
+            slot,
+            logit_std: Some(value.into()),
+            logit_min: Some(value.into()),
+            logit_max: Some(value.into()),
+            argmax_is_input: Some(value),
+            rms: vec![value.into(); 200],
+            parity: Some(value.into()),
+            strides: vec![(HOSTILE.to_owned(), vec![usize::MAX; 8])],
+            clocks: Some(clocks),
+            ..Evidence::default()
+        }),
+        Event::Memory(Memory {
+            slot,
+            peak_bytes: Some(u64::MAX),
+            weights: u64::MAX / 4,
+            reason: Some(HOSTILE.to_owned()),
+            ..Memory::default()
+        }),
+        Event::Lints {
+            slot,
+            lints: vec![lint; 40],
+        },
+    ]
 }

@@ -1,5 +1,5 @@
-//! A learner's kernel in the running model: the model computes the same with it as without it, forward and backward. On a CPU driver of
-//! Vulkan or a GPU; the test says so where there is neither.
+//! A learner's kernel in the running model: the model computes the same with it as without it, forward and backward. This needs a GPU or a CPU
+//! driver of Vulkan; without either, the test reports that it was skipped.
 
 #[path = "../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;
@@ -17,10 +17,10 @@ use tiny_llama::data::BatchSource;
 use tiny_llama::model::{Model, Tokens, weights};
 
 /// The name of a tensor and its values.
-type Named = (String, Vec<f64>);
+type NamedValues = (String, Vec<f64>);
 
-/// Returns the check of an exercise's solution, marked as somebody's own work.
-fn own(id: &str) -> KernelJob {
+/// Returns the job that checks an exercise's solution, whose text differs from the course's by a comment.
+fn job_of_solution(id: &str) -> KernelJob {
     let course = Course::builtin();
     let exercise = course
         .exercises
@@ -58,11 +58,11 @@ fn with_fused_norms() -> RunConfig {
 }
 
 /// Returns the logits, the loss and the gradients of one batch.
-fn computed(config: &RunConfig, device: &Device) -> Vec<Named> {
-    let device = device.clone().autodiff();
+fn compute(config: &RunConfig, device: &Device) -> Vec<NamedValues> {
+    let autodiff = device.clone().autodiff();
     let initial = weights::initial(&config.model, config.train.seed);
-    let model = Model::new(config, &initial, &device).expect("a model");
-    let tokens = Tokens::new(&BatchSource::new(config).batch(0), &device);
+    let model = Model::new(config, &initial, &autodiff).expect("a model");
+    let tokens = Tokens::new(&BatchSource::new(config).batch(0), &autodiff);
     let values = |tensor: Tensor<2>| tensor.into_data().iter::<f64>().collect::<Vec<_>>();
     let loss = model.loss(&tokens, None);
     let logits = model.logits(&tokens, None).inner();
@@ -72,25 +72,30 @@ fn computed(config: &RunConfig, device: &Device) -> Vec<Named> {
     ];
     let mut gradients = loss.backward();
     for parameter in model.parameters() {
-        let gradient = parameter.value.grad_remove(&mut gradients);
-        let gradient = gradient.expect("every parameter has a gradient");
+        let gradient = parameter
+            .value
+            .grad_remove(&mut gradients)
+            .expect("every parameter has a gradient");
         tensors.push((parameter.name.clone(), values(gradient)));
     }
     tensors
 }
 
-/// Returns the largest difference of two tensors over the largest value.
+/// Returns the largest difference of two tensors, divided by the largest value.
 fn difference(one: &[f64], other: &[f64]) -> f64 {
     assert_eq!(one.len(), other.len());
     let largest = one
         .iter()
         .fold(1e-30_f64, |most, value| most.max(value.abs()));
-    let pairs = one.iter().zip(other);
-    pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / largest
+    one.iter()
+        .zip(other)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f64::max)
+        / largest
 }
 
 /// Fails if a tensor differs by more than rounding.
-fn assert_equal(with: &str, before: &[Named], after: &[Named]) {
+fn assert_equal(with: &str, before: &[NamedValues], after: &[NamedValues]) {
     for ((name, old), (_, new)) in before.iter().zip(after) {
         let error = difference(old, new);
         println!("{with} {name}: {error:.1e}");
@@ -119,13 +124,13 @@ impl LearnerModel {
         })
     }
 
-    fn compute(&self, config: &RunConfig) -> Vec<Named> {
-        computed(config, &self.device)
+    fn compute(&self, config: &RunConfig) -> Vec<NamedValues> {
+        compute(config, &self.device)
     }
 
     /// Checks the solution of an exercise. Returns the swap of a part that follows, or the reason why nothing was checked.
-    fn checked(&self, id: &str, kept: &CheckDevice) -> Result<KernelSwap, String> {
-        let job = own(id);
+    fn check(&self, id: &str, kept: &CheckDevice) -> Result<KernelSwap, String> {
+        let job = job_of_solution(id);
         let found = check(&job, self.select, kept, CheckLimits::default(), |_| ());
         let report = verdict(&job, found);
         match report.facts.failed {
@@ -142,7 +147,7 @@ impl LearnerModel {
         reason_unused(&self.learner, part, false)
     }
 
-    /// Returns how often the learner's first norm is launched in one batch.
+    /// Returns the number of launches of the learner's first norm in one batch.
     fn norm_launches(&self, config: &RunConfig) -> u64 {
         let norm = self.learner.part_in_use("norm1").expect("is in");
         let before = norm.launches();
@@ -166,7 +171,7 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     let before_fused = model.compute(&with_fused_norms());
     let mut swaps = Vec::new();
     for id in ["swiglu", "rms-norm", "rope"] {
-        let swap = match model.checked(id, &kept) {
+        let swap = match model.check(id, &kept) {
             Ok(swap) => swap,
             Err(why) => return adapter::skip(&why),
         };
@@ -189,7 +194,11 @@ fn the_model_computes_the_same_with_a_learner_s_kernels() {
     only_a_thread_that_entered_has_the_learner_s_kernels(&model, activation);
 }
 
-fn each_kernel_alone_computes_the_same(model: &LearnerModel, swap: &KernelSwap, before: &[Named]) {
+fn each_kernel_alone_computes_the_same(
+    model: &LearnerModel,
+    swap: &KernelSwap,
+    before: &[NamedValues],
+) {
     let part = &swap.part;
     model.adopt(swap);
     assert!(

@@ -1,5 +1,5 @@
-//! The program in a pseudo-terminal. The tests type keys, and a parser reads the screen that the program draws. They run on Linux only, because they
-//! find the engine through `/proc`.
+//! Plays the program in a pseudo-terminal: the tests type keys, and a parser reads the screen that the program draws. They run on Linux only,
+//! because they find the engine through `/proc`.
 #![cfg(target_os = "linux")]
 
 use crate::pty;
@@ -55,8 +55,8 @@ fn turn_a_knob_of_b(terminal: &mut Terminal) {
     terminal.see(&["○ A broken 1", "● B custom 6."]);
 }
 
-/// Returns true if a frame fills a terminal of this size. The smallest size has a text of its own; a larger frame reaches the right border, and its
-/// last line names keys.
+/// Returns true if a frame fills a terminal of this size. The smallest size has a text of its own. A larger frame reaches the right border, and
+/// its last line names keys.
 fn is_whole_frame(text: &str, cols: u16, rows: u16) -> bool {
     let lines: Vec<&str> = text.lines().collect();
     let widest = lines.iter().map(|line| line.chars().count()).max();
@@ -132,7 +132,7 @@ fn quitting_gives_the_terminal_back_as_it_was() {
     assert!(!during.local_modes.contains(LocalModes::ICANON));
     assert!(after.local_modes.contains(cooked));
     assert!(after.output_modes.contains(OutputModes::OPOST));
-    // This shows that `no_color_means_no_colour` would find colours.
+    // So the test `no_color_means_no_colour` would find colours, if there were any.
     assert!(!colours(&output).is_empty());
     wait("end of the engine", || !is_engine(engine));
 }
@@ -157,7 +157,7 @@ fn the_very_first_start_begins_with_a_welcome_that_any_key_closes() {
 
 #[test]
 fn a_learner_solves_a_mystery_with_one_knob() {
-    // In seed 14 of level 1 the learning rate is too low.
+    // In the mystery of seed 14 and level 1, the learning rate is too low.
     let mut terminal = Terminal::start_with(&["mystery", "--seed", "14"], &[]);
     terminal.see(&["mystery 14, level 1", "running A mystery"]);
     terminal.press("T");
@@ -169,7 +169,7 @@ fn a_learner_solves_a_mystery_with_one_knob() {
     terminal.see(&["▸ learning-rate"]);
     terminal.press("\u{1b}[C");
     terminal.see(&["< 0.0003 >", "running B custom"]);
-    // One comparison in forty of equal configurations calls one slower; then the test compares again.
+    // A comparison of equal configurations calls one of them slower in one case of forty. Then the test compares again.
     for _ in 0..4 {
         terminal.press("T");
         terminal.see_that("verdict", |text| {
@@ -295,7 +295,7 @@ fn a_panic_gives_the_terminal_back_before_its_text_is_printed() {
         "the cursor is hidden"
     );
     let other_panic = last(&output, "in the background");
-    assert_eq!(other_panic, None, "it would lie over the screen");
+    assert_eq!(other_panic, None, "the text would garble the screen");
     let after = tcgetattr(&pty).expect("a terminal");
     assert_eq!(after.local_modes, before.local_modes);
     assert_eq!(after.output_modes, before.output_modes);

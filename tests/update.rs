@@ -68,7 +68,7 @@ use session::{
     act, answer, begin_pairs, hear, pair, side, skip_locating, solve, spec, train, wanted,
 };
 
-/// Begins a session with the sample course. Returns the effects of its start too.
+/// Begins a session with the sample course. Returns the app and the effects of the start.
 fn begin() -> (App, Vec<Effect>) {
     begin_with(Options::default())
 }
@@ -90,15 +90,24 @@ fn revealed(app: &App) -> bool {
         .is_some_and(|stage| app.lesson.learner.revealed(stage))
 }
 
+/// Returns the commands to the engine among these effects.
 fn commands(effects: &[Effect]) -> Vec<&Command> {
     effects
         .iter()
-        .filter_map(|effect| {
-            if let Effect::Send(command) = effect {
-                Some(command)
-            } else {
-                None
-            }
+        .filter_map(|effect| match effect {
+            Effect::Send(command) => Some(command),
+            _ => None,
+        })
+        .collect()
+}
+
+/// Returns the progress that these effects save, with the id of its stage or exercise.
+fn saved_progress(effects: &[Effect]) -> Vec<(&str, &StageProgress)> {
+    effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Save(ProgressChange::Stage(id, progress)) => Some((id.as_str(), &**progress)),
+            _ => None,
         })
         .collect()
 }
@@ -107,12 +116,9 @@ fn commands(effects: &[Effect]) -> Vec<&Command> {
 fn start_of(effects: &[Effect]) -> (&str, &RunSpec) {
     let started: Vec<_> = commands(effects)
         .into_iter()
-        .filter_map(|command| {
-            if let Command::Start { device, run, .. } = command {
-                Some((device.as_str(), run))
-            } else {
-                None
-            }
+        .filter_map(|command| match command {
+            Command::Start { device, run, .. } => Some((device.as_str(), run)),
+            _ => None,
         })
         .collect();
     assert_eq!(started.len(), 1, "one start in {effects:?}");
@@ -148,11 +154,17 @@ fn save_and_train(app: &mut App, config: RunConfig, steps: u64) -> Vec<Effect> {
 fn next_move(app: &App) -> String {
     perflings::app::guide::next_move(app)
         .into_iter()
-        .map(|piece| match piece {
+        .map(|part| match part {
             SentencePart::Text(text) => text,
             SentencePart::Key(action) => format!("<{action:?}>"),
         })
         .collect()
+}
+
+/// Checks that the sentence of the learner's next move contains this text.
+fn assert_next_move(app: &App, expected: &str) {
+    let sentence = next_move(app);
+    assert!(sentence.contains(expected), "{sentence}");
 }
 
 /// Returns the text of the notice on the screen.

@@ -1,7 +1,10 @@
-"""The faults of the nine stages, planted into one PyTorch training: `perflings watch -- python faults.py 4` shows how stage 4 looks there,
-and `perflings watch -- python faults.py 4 healthy` the same training without it. `perflings watch --python > perflings.py` comes first.
+"""The faults of the nine stages, planted into one PyTorch training.
 
-docs/watch.md says which lint or panel names each of them. Faults 3, 4, 5, 7 and 8 show on a GPU only.
+    perflings watch --python > perflings.py
+    perflings watch -- python faults.py 4            the training with the fault of stage 4
+    perflings watch -- python faults.py 4 healthy    the training without it
+
+docs/watch.md says which lint or panel shows each fault. Faults 3, 4, 5, 7 and 8 show on a GPU only.
 """
 
 import sys
@@ -33,7 +36,7 @@ class Norm(nn.Module):
     def forward(self, x):
         out = x * torch.rsqrt((x * x).mean(-1, keepdim=True) + 1e-5) * self.weight
         if stage == 6 and fault:
-            # A kernel of one's own that fills `out` is outside of autograd.
+            # Autograd does not see a kernel that fills a tensor by itself, so the weights before it get no gradient.
             return torch.empty_like(x).copy_(out.detach())
         return out
 
@@ -51,7 +54,7 @@ class Layer(nn.Module):
         q, k, v = (part.unflatten(-1, (heads, -1)).transpose(1, 2) for part in self.qkv(x).chunk(3, -1))
         if stage == 2 and fault:
             for _ in range(8):
-                # Every view is copied, there and back.
+                # A copy into the transposed layout, and a copy back.
                 k = k.transpose(-1, -2).contiguous().transpose(-1, -2).contiguous()
         if stage == 8 and fault:
             scores = (q @ k.mT) * (hidden // heads) ** -0.5
@@ -64,7 +67,7 @@ class Layer(nn.Module):
     def mlp(self, x):
         gate, up = self.up(x).chunk(2, -1)
         if stage == 4 and fault:
-            # One kernel in which each thread goes through a whole column by itself.
+            # A kernel in which each thread goes through a whole column by itself.
             gate = gate + 0 * gate.detach().flatten(0, 1).cumsum(0).view_as(gate)
         if stage == 5 and fault:
             parts = zip(gate.split(8, -1), up.split(8, -1))

@@ -9,7 +9,7 @@ use super::mode::Mode;
 use super::mystery::{MysteryEnd, next_level, unsolved};
 use super::pages::LessonPage;
 use super::view::{AfterSkip, Confirm, Overlay, ScreenSize};
-use super::{App, Lesson, RunState};
+use super::{App, RunState};
 use crate::panel::Panel;
 use protocol::Command;
 use protocol::config::RunConfig;
@@ -25,7 +25,7 @@ impl App {
             self.carry_out(refusal.notice());
             return;
         }
-        if self.in_class(|member, context| member.update(action, context)) {
+        if self.in_class(|member, app| member.update(action, app)) {
             return;
         }
         let follows = self.devices.update(action, &self.view);
@@ -44,7 +44,7 @@ impl App {
             self.act_anywhere(action);
         }
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_opened_panel(&self.view);
+            mystery.count_opened_panel(&self.view);
         }
     }
 
@@ -54,23 +54,21 @@ impl App {
             Action::AskQuit => self.view.confirm = Some(Confirm::Quit),
             Action::Suspend => {
                 // The engine pauses while the program is suspended.
-                let live = self.mode.is_live();
-                let runs =
-                    live && self.bench.run.state == RunState::Running && !self.bench.pairing();
-                if runs {
+                let is_running = self.bench.run.state == RunState::Running;
+                let pauses = self.mode.is_live() && is_running && !self.bench.pairing();
+                if pauses {
                     self.send(Command::Pause);
                 }
                 self.effects.push(Effect::Suspend);
-                if runs {
+                if pauses {
                     self.send(Command::Resume);
                 }
             }
-            Action::Report => self.effects.push(Effect::WriteReport(Box::new(
-                self.presenter
-                    .own_learner(&self.lesson.learner)
-                    .progress
-                    .clone(),
-            ))),
+            Action::Report => {
+                let learner = self.presenter.own_learner(&self.lesson.learner);
+                let progress = Box::new(learner.progress.clone());
+                self.effects.push(Effect::WriteReport(progress));
+            }
             Action::Stage(number) => {
                 if let Some(at) = self.lesson.place_of_number(number) {
                     self.leave_for(at);
@@ -87,11 +85,10 @@ impl App {
             }
             Action::OpenProfile => {
                 if let Some(file) = self.shown_run().trace_file() {
-                    let (theme, markers) = (self.view.theme, self.view.markers);
                     self.effects.push(Effect::OpenProfile {
                         file,
-                        theme,
-                        markers,
+                        theme: self.view.theme,
+                        markers: self.view.markers,
                     });
                 }
             }
@@ -109,7 +106,8 @@ impl App {
             Action::InF32 => {
                 if let Some(config) = self.bench.in_f32() {
                     self.run_free(config);
-                    let text = "Now running this stage in f32, outside the course; the list of stages leads back";
+                    let text = "Now running this stage in f32, outside the course; \
+                                the list of stages leads back";
                     self.tell(text, false);
                 }
             }
@@ -134,20 +132,20 @@ impl App {
     fn confirmed(&mut self) {
         match self.view.confirm.take() {
             Some(Confirm::SkipPrediction(then)) => {
-                self.in_lesson(Lesson::skip_prediction);
+                self.in_lesson(|lesson, stage, _| lesson.skip_prediction(stage));
                 self.after_skip(then);
             }
             Some(Confirm::SkipLocating) => {
-                self.in_lesson(Lesson::skip_locating);
+                self.in_lesson(|lesson, stage, _| lesson.skip_locating(stage));
             }
             Some(Confirm::ShowSolution) => self.show_solution(),
             Some(Confirm::Reset) if self.mode.is_exercise() => {
                 let id = self.exercise().map(|exercise| exercise.id.clone());
-                let known = id.and_then(|id| self.lesson.learner.progress.stages.remove(&id));
-                self.in_open_exercise(|exercise, context| exercise.reset(known, context));
+                let before = id.and_then(|id| self.lesson.learner.progress.stages.remove(&id));
+                self.in_open_exercise(|exercise, context| exercise.reset(before, context));
             }
             Some(Confirm::Reset) => {
-                self.in_lesson(Lesson::reset);
+                self.in_lesson(|lesson, stage, _| lesson.reset(stage));
                 self.enter(self.lesson.learner.at);
             }
             Some(Confirm::Leave { to }) => self.go_to(to),
@@ -162,7 +160,7 @@ impl App {
         }
     }
 
-    /// Shows the solution and notes in the progress that it was shown.
+    /// Shows the solution and saves that it was shown.
     fn show_solution(&mut self) {
         self.act_on_view(Action::Open(Overlay::Solution));
         let course = Arc::clone(&self.lesson.course);
@@ -192,6 +190,7 @@ impl App {
         }
     }
 
+    /// Goes to the stage at index `at`, in a presentation to its first beat.
     pub(super) fn go_to(&mut self, at: usize) {
         self.view.overlay = None;
         self.leave_exercise();
@@ -208,17 +207,17 @@ impl App {
         self.view.expanded = false;
         self.view.lesson_open = false;
         let skipped = self.lesson.mark_skipped(at, &self.mode);
-        let late = self.carry_out(skipped);
+        let skips_stages = self.carry_out(skipped);
         self.enter(at);
-        if late {
+        if skips_stages {
             self.catch_up();
         }
     }
 
     /// Shows B or lets the learner change it. Asks for confirmation first while the stage's prediction is open.
     pub(super) fn after_prediction(&mut self, then: AfterSkip) {
-        let open = |stage| !self.lesson.learner.predicted(stage);
-        if self.keeps_progress() && self.stage().is_some_and(open) {
+        let is_open = |stage| !self.lesson.learner.predicted(stage);
+        if self.keeps_progress() && self.stage().is_some_and(is_open) {
             self.view.confirm = Some(Confirm::SkipPrediction(then));
         } else {
             self.after_skip(then);
@@ -244,29 +243,35 @@ impl App {
             }
             AfterSkip::Knobs => return self.view.open_knobs(),
         }
-        self.in_lesson(|lesson, context| {
-            let stage = lesson.stage(context.mode)?;
-            Some(Vec::from_iter(lesson.opened(stage, LessonPage::Result)))
-        });
+        if let Some(stage) = self.lesson.stage(&self.mode) {
+            let page = self.lesson.opened(stage, LessonPage::Result);
+            self.carry_out(Vec::from_iter(page));
+        }
+    }
+
+    /// Goes to this line of the list of the course: its stages, its exercises, a free run, and a mystery.
+    fn choose_in_course(&mut self, line: usize) {
+        let exercises = self.lesson.course.exercises.len();
+        match line.checked_sub(self.lesson.course.stages.len()) {
+            None => self.leave_for(line),
+            Some(index) if index < exercises => self.open_exercise(index),
+            Some(index) if index == exercises => {
+                let preset = self.bench.preset.unwrap_or_default();
+                self.run_free(RunConfig::preset(preset));
+            }
+            Some(_) => {
+                let level = next_level(&self.lesson.learner.progress);
+                let seed = unsolved(&self.lesson.learner.progress, level);
+                self.run_mystery(seed, level);
+            }
+        }
     }
 
     /// Takes this line of the open list.
     pub(super) fn choose(&mut self, line: usize) {
         match self.view.overlay {
             Some(Overlay::Stages) if self.mode.mystery().is_some() => self.leave_mystery(line),
-            Some(Overlay::Stages) => match line.checked_sub(self.lesson.course.stages.len()) {
-                None => self.leave_for(line),
-                Some(at) if at < self.lesson.course.exercises.len() => self.open_exercise(at),
-                Some(at) if at > self.lesson.course.exercises.len() => {
-                    let level = next_level(&self.lesson.learner.progress);
-                    let seed = unsolved(&self.lesson.learner.progress, level);
-                    self.run_mystery(seed, level);
-                }
-                Some(_) => {
-                    let preset = self.bench.preset.unwrap_or_default();
-                    self.run_free(RunConfig::preset(preset));
-                }
-            },
+            Some(Overlay::Stages) => self.choose_in_course(line),
             Some(Overlay::Skipped) => {
                 if let Some(at) = self.lesson.skipped_stages().get(line).copied() {
                     self.leave_for(at);

@@ -11,7 +11,7 @@ use protocol::story::RunStory;
 use protocol::{Pair, Slot};
 
 impl RequestedRun {
-    /// Returns the longest run of A if A was restarted and has not come as far yet.
+    /// Returns the longest earlier run of A. `None` unless A was restarted and has made fewer steps since.
     pub fn longer_a(&self) -> Option<&RunStory> {
         let longest = self.story.longest_a();
         (longest.number != self.slot(Slot::A).number).then_some(longest)
@@ -85,12 +85,11 @@ impl Bench {
         let text = if self.comparison.b_equals_a() {
             "B equals A again".to_owned()
         } else {
-            format!("B is again: {}", self.comparison.differences())
+            format!("B is set back to: {}", self.comparison.differences())
         };
-        Some(vec![
-            self.write_b(),
-            FollowUp::Changed(false),
-            FollowUp::Tell(text),
-        ])
+        let mut follows = Vec::from_iter(self.write_b());
+        follows.push(FollowUp::Changed { delayed: false });
+        follows.push(FollowUp::Tell(text));
+        Some(follows)
     }
 }

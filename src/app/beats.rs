@@ -1,8 +1,9 @@
 //! Presenter mode shows one beat after the other; the keys of a presenter's remote control step through them. A beat is a state, not
-//! an action: it looks the same when it is reached from the next beat or from the one before, and its measurements are not repeated.
+//! an action: it looks alike whether it is reached from the next beat or from the one before, and its measurements are not repeated.
 //!
-//! A beat consists of stage, variant, panel, page, hints, vote and pairs. `beats` derives all of it from `[[beat]]`, so that a beat depends
-//! only on its place. `show_beat` brings screen, learner state and run into that state. `presenter.rs` keeps the measurements of each beat.
+//! A beat consists of stage, variant, panel, page, hints, vote and pairs. `beats` derives all of them from the `[[beat]]` tables of the
+//! stage's file, so that a beat depends only on its place. `show_beat` brings the screen, the learner state and the run into that state.
+//! `presenter/measured.rs` keeps the measurements of each beat.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +14,7 @@ use crate::course::save_file::ProgressChange;
 use crate::course::{Beat, BeatChange, Stage};
 use protocol::Slot;
 
-/// What the audience sees at one beat. It does not depend on the beats shown before.
+/// The state that the audience sees at one beat. It does not depend on the beats shown before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BeatState {
     /// The index of the stage in the course.
@@ -59,12 +60,11 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
         does,
         ..Beat::default()
     };
-    let mut all = vec![cue(Panel::Loss, &stage.symptom, BeatChange::Nothing)];
-    all.push(cue(
-        Panel::Lesson,
-        &stage.prediction.prompt,
-        BeatChange::Vote,
-    ));
+    let question = &stage.prediction.prompt;
+    let mut all = vec![
+        cue(Panel::Loss, &stage.symptom, BeatChange::Nothing),
+        cue(Panel::Lesson, question, BeatChange::Vote),
+    ];
     for pointer in &stage.evidence {
         all.push(cue(pointer.panel, &pointer.text, BeatChange::Nothing));
     }
@@ -77,7 +77,7 @@ pub fn cues(stage: &Stage) -> Cow<'_, [Beat]> {
 /// Returns the beats of the stage at index `at` of the course. Each beat keeps the changes of the beats before it.
 pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
     let cues = cues(stage);
-    let asks = cues.iter().any(|cue| cue.does == BeatChange::Vote);
+    let has_vote = cues.iter().any(|cue| cue.does == BeatChange::Vote);
     let mut beat = BeatState {
         stage: at,
         at: 0,
@@ -86,7 +86,7 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
         panel: Panel::Loss,
         page: LessonPage::Start,
         hints: 0,
-        vote: if asks {
+        vote: if has_vote {
             VoteState::Ahead
         } else {
             VoteState::Closed
@@ -94,7 +94,8 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
         pairs: false,
         paired: false,
     };
-    let next = |(at, cue): (usize, &Beat)| {
+    let mut all = Vec::new();
+    for (at, cue) in cues.iter().enumerate() {
         beat.at = at;
         beat.panel = cue.show;
         beat.pairs = cue.does == BeatChange::Pair;
@@ -108,13 +109,13 @@ pub fn beats(at: usize, stage: &Stage) -> Vec<BeatState> {
             BeatChange::Hint => beat.hints += 1,
             BeatChange::Toggle | BeatChange::Pair => beat.variant = Slot::B,
             BeatChange::Nothing if beat.vote == VoteState::Closed => {
-                beat.page = LessonPage::LookBack
+                beat.page = LessonPage::LookBack;
             }
             BeatChange::Nothing => {}
         }
-        beat
-    };
-    cues.iter().enumerate().map(next).collect()
+        all.push(beat);
+    }
+    all
 }
 
 impl App {
@@ -181,8 +182,8 @@ impl App {
 
     /// Shows a learner who joins a class late what the skipped stages were about.
     pub(super) fn catch_up(&mut self) {
-        let in_room = self.class.is_some() && self.view.overlay.is_none();
-        if in_room && self.has_card(Overlay::Skipped) {
+        let is_free = self.class.is_some() && self.view.overlay.is_none();
+        if is_free && self.has_card(Overlay::Skipped) {
             self.act_on_view(Action::Open(Overlay::Skipped));
         }
     }

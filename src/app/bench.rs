@@ -53,6 +53,14 @@ pub enum Asked {
     Leave,
 }
 
+/// The state after the engine has refused a request.
+pub(super) struct AfterRefusal {
+    /// The engine still trains an earlier run, which is shown again.
+    pub run_goes_on: bool,
+    /// B is as it was before the change that was refused.
+    pub change_undone: bool,
+}
+
 impl Bench {
     /// Replaces A and B. A pending change of the old B is forgotten.
     pub(super) fn compare(&mut self, comparison: Comparison) {
@@ -90,7 +98,7 @@ impl Bench {
         request == 0 || request == self.pending.request
     }
 
-    /// Notes a new request as the latest one and returns its number.
+    /// Makes a new request the latest one and returns its number.
     fn ask(&mut self, asked: Asked, now_ms: u64) -> u64 {
         if asked != Asked::Change {
             // A GPU may compile kernels before its first step; that does not count as a step.
@@ -202,46 +210,47 @@ impl Bench {
         }
     }
 
-    /// Notes that the engine has compiled this number of kernels of the run, and the name of the latest one.
-    pub(super) fn compiling(&mut self, kernels: u32, latest: String) {
+    /// Handles the progress of compiling: the number of kernels so far, and the name of the latest one.
+    pub(super) fn on_compiling(&mut self, kernels: u32, latest: String) {
         self.run.compiling = Some((kernels, latest));
         if self.run.state == RunState::Starting {
             self.run.state = RunState::Warming;
         }
     }
 
-    /// Notes a step of the run. With `hidden` its figures are not shown to the learner.
-    pub(super) fn stepped(&mut self, event: &Event, hidden: bool, now_ms: u64) {
+    /// Handles a step of the run. If `hidden`, its figures are not shown to the learner.
+    pub(super) fn on_step(&mut self, event: &Event, hidden: bool, now_ms: u64) {
         if !self.is_current() {
             return;
         }
+        use RunState::{Failed, Finished, Starting, Warming};
         let run = &mut self.run;
-        if matches!(run.state, RunState::Starting | RunState::Warming)
-            || matches!(run.state, RunState::Finished | RunState::Failed { .. })
-        {
+        if matches!(run.state, Starting | Warming | Finished | Failed { .. }) {
             run.state = RunState::Running;
         }
         run.step_ms = now_ms;
         self.pending.replaced = false;
         if !hidden {
-            run.story.hear(event, now_ms);
+            run.story.on_event(event, now_ms);
         }
     }
 
     /// Returns true if the run in progress can take the knobs of `run` at its next step, because its parameters can stay.
     pub(super) fn can_change_to(&self, run: &RunSpec) -> bool {
-        let live = self.run.state.is_active() && self.run.state != RunState::Starting;
+        let has_begun = self.run.state.is_active() && self.run.state != RunState::Starting;
         let now = &self.run.shown().description;
-        let same_weights = now.config.as_ref().is_some_and(|config| {
-            let begins_again = self.comparison.begins_again(now.slot != run.slot);
-            now.stage == run.stage && config.keeps_parameters(&run.config) && !begins_again
+        let keeps_weights = now.config.as_ref().is_some_and(|config| {
+            let restarts = self
+                .comparison
+                .restarts_because_hidden(now.slot != run.slot);
+            now.stage == run.stage && config.keeps_parameters(&run.config) && !restarts
         });
-        live && same_weights && matches!(self.pending.asked, Asked::Nothing | Asked::Change)
+        has_begun && keeps_weights && matches!(self.pending.asked, Asked::Nothing | Asked::Change)
     }
 
-    /// Notes that a run of the live engine has begun, and returns true if its events belong on the bench. Only the answer to the latest
-    /// request ends what is pending.
-    pub(super) fn accepts_start(&mut self, started: &Started) -> bool {
+    /// Handles the start of a run of the live engine. Returns true if events of this run are shown. Only the answer to the latest request
+    /// ends what is pending.
+    pub(super) fn on_start(&mut self, started: &Started) -> bool {
         let latest = self.is_latest(started.request);
         match &mut self.pending.asked {
             Asked::Pairs { to_begin } if latest && started.paired => {
@@ -254,13 +263,13 @@ impl Bench {
                 *asked = Asked::Nothing;
                 true
             }
-            // With several changes in a row the run starts once for each of them.
+            // After several changes in a row the engine reports one start for each of them.
             asked => *asked == Asked::Change,
         }
     }
 
-    /// Notes that a recorded run begins, or recorded pairs if `paired`.
-    pub(super) fn begin_recorded(&mut self, paired: bool) {
+    /// Handles the start of a recorded run, or of recorded pairs if `paired`.
+    pub(super) fn on_recorded_start(&mut self, paired: bool) {
         self.pending.asked = if paired {
             Asked::Pairs { to_begin: vec![] }
         } else {
@@ -269,9 +278,9 @@ impl Bench {
     }
 
     /// Returns true if a result of pairs belongs to the present A and B. It does not if B was changed meanwhile.
-    pub(super) fn counts(&self, pair: &Pair) -> bool {
-        let present = self.is_current() && self.pending.due_ms.is_none();
-        self.pairing() && present && self.is_latest(pair.request)
+    pub(super) fn accepts_pair(&self, pair: &Pair) -> bool {
+        let is_unchanged = self.is_current() && self.pending.due_ms.is_none();
+        self.pairing() && is_unchanged && self.is_latest(pair.request)
     }
 
     /// Returns true if a failure belongs to the latest request or to the run in progress.
@@ -287,16 +296,16 @@ impl Bench {
         }
     }
 
-    /// Handles the engine's refusal of the latest request. Undoes the change of B that was tried, and shows the run that the engine still
-    /// trains. Returns true for each of the two if there was one: the run, the change.
-    pub(super) fn take_back(&mut self, failed: &Failed) -> (bool, bool) {
+    /// Handles the engine's refusal of the latest request: undoes the change of B that was tried, and shows the run that the engine still
+    /// trains.
+    pub(super) fn on_refusal(&mut self, failed: &Failed) -> AfterRefusal {
         let wanted = self.run.wanted.as_ref();
-        let mut undone = false;
+        let mut change_undone = false;
         if wanted.is_some_and(|run| run.slot == Slot::B)
             && let Some(change) = self.pending.change.take()
         {
-            self.comparison.take_back(change, &failed.reason);
-            undone = true;
+            self.comparison.undo(change, &failed.reason);
+            change_undone = true;
         }
         let run = &mut self.run;
         let goes_on = match std::mem::take(&mut self.pending.asked) {
@@ -309,20 +318,23 @@ impl Bench {
             }
             _ => None,
         };
-        let Some(goes_on) = goes_on else {
-            return (false, undone);
-        };
-        run.active = goes_on.slot;
-        run.wanted = Some(goes_on);
-        (true, undone)
+        let run_goes_on = goes_on.is_some();
+        if let Some(goes_on) = goes_on {
+            run.active = goes_on.slot;
+            run.wanted = Some(goes_on);
+        }
+        AfterRefusal {
+            run_goes_on,
+            change_undone,
+        }
     }
 
     /// Returns the slot that a toggle switches to: A if the present B was requested last, else B.
     pub(super) fn other_side(&self) -> Slot {
         let b = &self.comparison.config_b;
         let wanted = self.run.wanted.as_ref();
-        let on_b = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *b);
-        if on_b { Slot::A } else { Slot::B }
+        let b_is_shown = wanted.is_some_and(|run| run.slot == Slot::B && run.config == *b);
+        if b_is_shown { Slot::A } else { Slot::B }
     }
 
     /// Returns the result of pairs with the present B.
@@ -337,7 +349,7 @@ impl Bench {
         if config.model.matmul == Matmul::Split {
             config.model.matmul = Matmul::Own;
         }
-        let on_cores = self.run.shown().description.matrix_cores;
-        (self.run.state.broke_off() && on_cores).then_some(config)
+        let used_matrix_cores = self.run.shown().description.matrix_cores;
+        (self.run.state.broke_off() && used_matrix_cores).then_some(config)
     }
 }

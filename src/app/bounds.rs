@@ -52,8 +52,8 @@ fn bound(value: &mut Value, limit: usize) {
         }
         Value::Object(fields) => {
             for (key, value) in fields {
-                let long = SENTENCES.contains(&key.as_str());
-                bound(value, if long { SENTENCE } else { NAME });
+                let is_sentence = SENTENCES.contains(&key.as_str());
+                bound(value, if is_sentence { SENTENCE } else { NAME });
             }
         }
         Value::Null | Value::Bool(_) | Value::Number(_) => {}

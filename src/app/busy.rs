@@ -1,5 +1,5 @@
-//! The warning that other programs keep this machine busy. The engine decides when that is. If it does not know, step times that
-//! vary a lot are the sign.
+//! The warning that other programs keep this machine busy. The engine measures their load and decides when the machine is busy. Where it
+//! cannot measure the load, step times that vary a lot are the sign.
 
 use super::App;
 use protocol::{Load, TimingState};
@@ -13,18 +13,18 @@ pub fn wordings(app: &App) -> Option<[String; 3]> {
     if app.devices.warms_up() || app.checking().is_some() || app.mode.is_watching() {
         return None;
     }
-    let (use_it, machine, are) = if app.mode.is_live() {
+    let (use_or_used, machine, are_or_were) = if app.mode.is_live() {
         ("use", "this machine", "are")
     } else {
         ("used", "the recorded machine", "were")
     };
     let load = app.devices.load.as_ref()?;
     if let Some(share) = share(load) {
-        let cause = format!("Other programs {use_it} {share} % of {machine}");
+        let cause = format!("Other programs {use_or_used} {share} % of {machine}");
         return Some([
-            format!("{cause}: times {are} longer than necessary; pairs need a steady load"),
-            format!("{cause}: steps {are} slower, pairs less exact"),
-            format!("Others {use_it} {share} %: steps {are} slower, pairs less exact"),
+            format!("{cause}: times {are_or_were} longer than necessary; pairs need a steady load"),
+            format!("{cause}: steps {are_or_were} slower, pairs less exact"),
+            format!("Others {use_or_used} {share} %: steps {are_or_were} slower, pairs less exact"),
         ]);
     }
     let times = app.shown_run().shown().throughput.as_ref();

@@ -1,10 +1,10 @@
 //! A as it was found, B as the learner made it, the knobs that the learner may change, and why a value was refused. The panel, the
-//! learner's file, toggles, pairs and checks all read this one state. `edit.rs` carries out what follows from a change.
+//! learner's file, toggles, pairs and checks all read this one state. `edit.rs` runs and saves a changed B.
 //!
 //! A knob that keeps the parameters takes effect at the next step. Any other knob restarts B half a second after the last change. Each change
-//! is written to the learner's file at once, whole or not at all, and only the knobs change there. A file that cannot be read is not written:
-//! B keeps its values until the file can be read again. A change that the engine refuses is undone. Presenter mode and the shown solution set
-//! B to the solution (variant `fixed`).
+//! is written to the learner's file at once, whole or not at all, and only the knobs change there. While the file cannot be read, it is not
+//! written and B keeps its values. A change that the engine refuses is undone. Presenter mode and the shown solution set B to the solution
+//! (variant `fixed`).
 
 use std::collections::BTreeSet;
 
@@ -48,6 +48,7 @@ pub struct KnobChange {
     pub before: RunConfig,
 }
 
+/// A value that a knob did not take.
 #[derive(Clone, Debug)]
 struct RefusedChange {
     row: usize,
@@ -55,7 +56,7 @@ struct RefusedChange {
     why: String,
 }
 
-/// A line of the panel.
+/// A line of the knobs panel.
 pub struct KnobRow<'a> {
     pub knob: &'static Knob,
     /// The value in A. `None` while it is hidden.
@@ -178,13 +179,12 @@ impl Comparison {
 
     /// Returns the lines of the panel.
     pub fn rows(&self) -> impl Iterator<Item = KnobRow<'_>> {
-        self.offers.iter().enumerate().map(|(at, knob)| {
-            let shown = !self.hidden || self.touched.contains(knob.path);
-            let refused = self.refused.as_ref().filter(|change| change.row == at);
+        self.offers.iter().enumerate().map(|(row, knob)| {
+            let refused = self.refused.as_ref().filter(|change| change.row == row);
             KnobRow {
                 knob,
                 a: (!self.hidden).then(|| (knob.get)(&self.config_a)),
-                b: shown.then(|| (knob.get)(&self.config_b)),
+                b: self.shows_b(knob).then(|| (knob.get)(&self.config_b)),
                 refused: refused.map(|change| change.why.as_str()),
                 // The reason would reveal hidden values.
                 idle: if self.hidden {
@@ -196,25 +196,30 @@ impl Comparison {
         })
     }
 
+    /// Returns true if B's value of a knob is shown. While A is hidden, B's value is hidden until the knob is turned.
+    fn shows_b(&self, knob: &Knob) -> bool {
+        !self.hidden || self.touched.contains(knob.path)
+    }
+
     /// Returns the selected knob. `None` if no knob is offered.
     pub fn knob(&self) -> Option<&'static Knob> {
         self.offers.get(self.row).copied()
     }
 
     /// Returns true if a change of this knob restarts the run at step 0, from the run's seed.
-    pub fn starts_again(knob: &Knob) -> bool {
+    pub fn needs_restart(knob: &Knob) -> bool {
         knob.parameters == Parameters::New
     }
 
     /// Returns true if B has to restart because A is hidden: weights that stay would reveal that the value of a changed knob equals A's.
-    /// From A to B every changed knob counts; between two Bs only the selected knob counts.
-    pub(super) fn begins_again(&self, other_slot: bool) -> bool {
+    /// After a change from the other slot every changed knob counts; after a change of B only the selected knob counts.
+    pub(super) fn restarts_because_hidden(&self, from_other_slot: bool) -> bool {
         let selected = self.knob().map(|knob| knob.path);
         self.hidden
             && self.offers.iter().any(|knob| {
                 self.touched.contains(knob.path)
-                    && Self::starts_again(knob)
-                    && (other_slot || selected == Some(knob.path))
+                    && Self::needs_restart(knob)
+                    && (from_other_slot || selected == Some(knob.path))
             })
     }
 
@@ -229,21 +234,14 @@ impl Comparison {
         let Some(knob) = self.knob() else {
             return false;
         };
-        let known = !self.hidden || self.touched.contains(knob.path);
         let from = match self.refused.take() {
             Some(refused) if refused.row == self.row => refused.value,
             _ => (knob.get)(&self.config_b),
         };
-        let next = match (known, knob.kind) {
-            // The first value reveals nothing about the hidden one.
-            (false, ValueKind::Choice(names)) => names
-                .first()
-                .map(|name| KnobValue::Text((*name).to_owned())),
-            (false, _) => {
-                let plain = (knob.get)(&RunConfig::preset(self.config_b.preset));
-                Some(KnobValue::from_word(&plain))
-            }
-            (true, _) => knob.after(&from, by),
+        let next = if self.shows_b(knob) {
+            knob.after(&from, by)
+        } else {
+            self.first_value(knob)
         };
         match next {
             Some(value) => self.set(self.row, &value),
@@ -252,6 +250,17 @@ impl Comparison {
                 false
             }
         }
+    }
+
+    /// Returns the value that a hidden knob gets when it is turned for the first time: its first choice, or the preset's number. This
+    /// reveals nothing about the hidden value.
+    fn first_value(&self, knob: &Knob) -> Option<KnobValue> {
+        if let ValueKind::Choice(names) = knob.kind {
+            let name = names.first()?;
+            return Some(KnobValue::Text((*name).to_owned()));
+        }
+        let value = (knob.get)(&RunConfig::preset(self.config_b.preset));
+        Some(KnobValue::from_word(&value))
     }
 
     /// Gives B this value of the knob on a row. Returns true if B changed.
@@ -267,10 +276,10 @@ impl Comparison {
             return false;
         }
         self.refused = None;
-        let first = self.touched.insert(knob.path);
+        let is_first_turn = self.touched.insert(knob.path);
         if changed == self.config_b {
             // While B's value was hidden, turning the knob shows it for the first time.
-            return first && self.hidden;
+            return is_first_turn && self.hidden;
         }
         self.config_b = changed;
         self.solved = false;
@@ -295,7 +304,7 @@ impl Comparison {
     }
 
     /// Undoes a change that the engine refused for the reason `why`, which the row of the change shows.
-    pub(super) fn take_back(&mut self, change: KnobChange, why: &str) {
+    pub(super) fn undo(&mut self, change: KnobChange, why: &str) {
         let tried = self
             .offers
             .get(change.row)
@@ -377,7 +386,7 @@ mod tests {
         let before = comparison.config_b.clone();
         assert!(comparison.step(1));
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Strided);
-        comparison.take_back(KnobChange { row: 0, before }, "this device has no room");
+        comparison.undo(KnobChange { row: 0, before }, "this device has no room");
         assert!(comparison.b_equals_a());
         assert_eq!(
             comparison.rows().next().and_then(|row| row.refused),

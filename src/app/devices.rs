@@ -25,7 +25,7 @@ pub enum GpuWarmUp {
 pub struct Devices {
     /// The device named on the command line, or `auto`.
     pub asked: String,
-    /// The device on which runs start.
+    /// The device on which runs start, as the command line names it.
     pub using: String,
     /// The devices found by the probe. Empty until it has answered.
     pub known: Vec<DeviceInfo>,
@@ -57,8 +57,11 @@ impl Devices {
             _ => return None,
         };
         let chosen = &self.known.get(line)?.select;
-        let moves = (*chosen != self.using).then(|| FollowUp::Use(chosen.clone()));
-        Some([FollowUp::Card(None)].into_iter().chain(moves).collect())
+        let mut follows = vec![FollowUp::Card(None)];
+        if *chosen != self.using {
+            follows.push(FollowUp::Use(chosen.clone()));
+        }
+        Some(follows)
     }
 
     /// Handles an event about the engine, its machine or its devices. `None` if the event is about a run.
@@ -71,8 +74,10 @@ impl Devices {
                 return Some(Vec::from_iter((!changed).then_some(FollowUp::Unseen)));
             }
             Event::Hello(hello) => {
-                let (version, os, cores) = (&hello.version, &hello.os, hello.cores);
-                let text = format!("Engine {version} on {os}, {cores} cores");
+                let text = format!(
+                    "Engine {} on {}, {} cores",
+                    hello.version, hello.os, hello.cores
+                );
                 self.log.add(LogLevel::Info, &text);
             }
             Event::Log(log) => {
@@ -84,19 +89,21 @@ impl Devices {
                 self.log.add(level, &log.text);
             }
             Event::Devices { devices } => {
-                let device = self.take_probed(devices.clone());
+                let device = self.on_probed(devices.clone());
                 let open = device.map(|device| FollowUp::send(Command::Open { device }));
                 return Some(Vec::from_iter(open));
             }
             Event::DeviceReady { device } => {
                 if bench.run.device() != Some(device) {
-                    self.note_opened(device.clone());
+                    self.on_opened(device.clone());
                 }
             }
-            Event::Failed(failed) => return self.failed(failed, bench),
+            Event::Failed(failed) => return self.on_failed(failed, bench),
             // The CPU compiles nothing, so these are kernels of the GPU that warms up beside the run.
-            Event::Compiling { kernels, .. } => match &mut self.gpu_warm_up {
-                GpuWarmUp::Warming { kernels: known, .. } => *known = *kernels,
+            Event::Compiling {
+                kernels: compiled, ..
+            } => match &mut self.gpu_warm_up {
+                GpuWarmUp::Warming { kernels, .. } => *kernels = *compiled,
                 _ => return None,
             },
             _ => return None,
@@ -105,10 +112,10 @@ impl Devices {
     }
 
     /// Logs a failure, and handles it if it is about the GPU that warms up. `None` if it is about a run.
-    fn failed(&mut self, failed: &Failed, bench: &Bench) -> Option<FollowUps> {
+    fn on_failed(&mut self, failed: &Failed, bench: &Bench) -> Option<FollowUps> {
         self.log.add(LogLevel::Error, &failed.reason);
-        let about_device = failed.kind == FailedKind::Device && failed.request == 0;
-        if !(self.warms_up() && about_device && bench.run.state.is_active()) {
+        let is_about_device = failed.kind == FailedKind::Device && failed.request == 0;
+        if !(self.warms_up() && is_about_device && bench.run.state.is_active()) {
             return None;
         }
         self.gpu_warm_up = GpuWarmUp::Failed {
@@ -118,18 +125,18 @@ impl Devices {
         Some(vec![FollowUp::Warn(text.to_owned())])
     }
 
-    /// Logs a line of the engine that is not an event. The first one is also shown on the screen.
+    /// Logs a line of the engine that is not an event. The first such line also leads to a notice.
     pub(super) fn on_malformed(&mut self, line: &str, why: &str) -> FollowUps {
         self.log.malformed += 1;
         let text = format!("Not an event ({why}): {line}");
         self.log.add(LogLevel::Warning, &text);
         let warning = "The engine sent a line that is not an event; the log has it";
-        let first = self.log.malformed == 1;
-        Vec::from_iter(first.then(|| FollowUp::Warn(warning.to_owned())))
+        let is_first = self.log.malformed == 1;
+        Vec::from_iter(is_first.then(|| FollowUp::Warn(warning.to_owned())))
     }
 
-    /// Notes that the engine has ended. The devices that it had opened are closed.
-    pub(super) fn engine_gone(&mut self, reason: &str) {
+    /// Handles the end of the engine. The devices that it had opened are closed.
+    pub(super) fn on_engine_gone(&mut self, reason: &str) {
         self.load = None;
         let text = format!("The engine is gone: {reason}");
         self.log.add(LogLevel::Error, &text);
@@ -138,8 +145,8 @@ impl Devices {
         }
     }
 
-    /// Notes the devices that the probe found. Returns the one to warm up, if any.
-    fn take_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
+    /// Takes the devices that the probe found. Returns the one to warm up, if any.
+    fn on_probed(&mut self, devices: Vec<DeviceInfo>) -> Option<String> {
         self.known = devices;
         self.probed = true;
         if self.asked != "auto" || self.using != "cpu" || self.gpu_warm_up != GpuWarmUp::None {
@@ -153,8 +160,8 @@ impl Devices {
         Some(gpu.select.clone())
     }
 
-    /// Notes that a device was opened.
-    fn note_opened(&mut self, device: Device) {
+    /// Handles an opened device. If it is the GPU that warms up, the GPU is ready.
+    fn on_opened(&mut self, device: Device) {
         if let GpuWarmUp::Warming { select, .. } = &self.gpu_warm_up
             && device.kind != "cpu"
         {

@@ -37,8 +37,8 @@ impl App {
     /// Returns true if the knobs are on the screen.
     pub fn knobs_open(&self) -> bool {
         let view = &self.view;
-        let covered = view.expanded && view.focus != Some(Panel::Lesson);
-        view.knobs && !covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
+        let is_covered = view.expanded && view.focus != Some(Panel::Lesson);
+        view.knobs && !is_covered && self.can_edit() && view.screen_size() > ScreenSize::Numbers
     }
 
     /// Carries out an action on the knobs. Returns false for any other action, which also ends the typing of a value.
@@ -65,27 +65,29 @@ impl App {
 
     /// Opens the knobs and tells the learner so if B equals A. Returns true in this case.
     pub(super) fn open_knobs_if_b_equals_a(&mut self) -> bool {
-        let equal = self.bench.comparison.b_equals_a();
-        if equal {
+        let b_equals_a = self.bench.comparison.b_equals_a();
+        if b_equals_a {
             self.view.open_knobs();
             self.tell(B_EQUALS_A, false);
         }
-        equal
+        b_equals_a
     }
 
     /// Handles a change of B: drops the results of the old B and runs the new one, with a delay if more changes may come (`delayed`).
     pub(super) fn b_changed(&mut self, delayed: bool) {
-        self.lesson.note_fix_tried(&self.mode);
+        self.lesson.mark_fix_tried(&self.mode);
         self.lesson.learner.report = None;
         self.lesson.learner.pair = self.bench.pairs_of_b();
         // While the old B runs, it stays on the screen until the new one takes over.
         if self.bench.run.active == Slot::A || !self.bench.run.state.is_active() {
             self.show_present_b();
         }
-        let waits = self.bench.pairing() || !self.bench.is_current();
-        let wait = delayed || waits || self.bench.pending.due_ms.is_some();
-        self.bench.pending.due_ms = wait.then_some(self.clock.now_ms + SETTLE_MS);
-        if !wait {
+        let waits = delayed
+            || self.bench.pairing()
+            || !self.bench.is_current()
+            || self.bench.pending.due_ms.is_some();
+        self.bench.pending.due_ms = waits.then_some(self.clock.now_ms + SETTLE_MS);
+        if !waits {
             self.run_current_b();
         }
     }
@@ -93,14 +95,15 @@ impl App {
     /// Runs B once no change has come for `SETTLE_MS`.
     pub(super) fn run_when_due(&mut self) {
         let now_ms = self.clock.now_ms;
-        let due = self.bench.pending.due_ms.is_some_and(|due| due <= now_ms);
+        let is_due = self.bench.pending.due_ms.is_some_and(|due| due <= now_ms);
         // While a recorded run is watched, the live one waits.
-        if due && self.mode.is_live() {
+        if is_due && self.mode.is_live() {
             self.view.revision += 1;
             self.run_current_b();
         }
     }
 
+    /// Runs the present B at once: as pairs if pairs are in progress, else as a changed or restarted run.
     fn run_current_b(&mut self) {
         self.bench.pending.due_ms = None;
         let pairing = self.bench.pairing();
@@ -158,11 +161,10 @@ impl Bench {
             Action::TakeSolution => {
                 let config = NamedConfig::fixed(stage?, self.preset).config;
                 self.set_b(config, true);
-                return Some(vec![
-                    FollowUp::Card(None),
-                    self.write_b(),
-                    FollowUp::Changed(false),
-                ]);
+                let mut follows = vec![FollowUp::Card(None)];
+                follows.extend(self.write_b());
+                follows.push(FollowUp::Changed { delayed: false });
+                return Some(follows);
             }
             _ => return None,
         }
@@ -189,38 +191,36 @@ impl Bench {
             return Vec::new();
         }
         if before != self.comparison.config_b {
-            let first = KnobChange { row, before };
-            self.pending.change.get_or_insert(first);
+            let change = KnobChange { row, before };
+            self.pending.change.get_or_insert(change);
         }
-        let delayed = knob.is_some_and(Comparison::starts_again);
+        let delayed = knob.is_some_and(Comparison::needs_restart);
         // Earlier notices were about the old B.
-        vec![
-            FollowUp::Untell { warnings: true },
-            self.write_b(),
-            FollowUp::Changed(delayed),
-        ]
+        let mut follows = vec![FollowUp::ClearNotice { warnings: true }];
+        follows.extend(self.write_b());
+        follows.push(FollowUp::Changed { delayed });
+        follows
     }
 
-    /// Returns the follow-up that writes B's knobs to the learner's file. A file that cannot be read is not written.
-    pub(super) fn write_b(&self) -> FollowUp {
+    /// Returns the follow-up that writes B's knobs to the learner's file. A file that cannot be read is not written; a warning names its
+    /// problem. `None` if B has no file.
+    pub(super) fn write_b(&self) -> Option<FollowUp> {
         let comparison = &self.comparison;
-        match (&comparison.file, &comparison.problem) {
-            (None, _) => FollowUp::Nothing,
-            (_, Some(problem)) => FollowUp::Warn(format!("B changed; the file did not: {problem}")),
-            (Some(stage), None) => FollowUp::Effect(Effect::WriteKnobs {
-                stage: stage.clone(),
-                config: Box::new(comparison.config_b.clone()),
-                offers: comparison
-                    .offers
-                    .iter()
-                    .map(|knob| knob.path.to_owned())
-                    .collect(),
-            }),
+        let stage = comparison.file.clone()?;
+        if let Some(problem) = &comparison.problem {
+            let text = format!("B changed, but its file did not: {problem}");
+            return Some(FollowUp::Warn(text));
         }
+        let offers = comparison.offers.iter().map(|knob| knob.path.to_owned());
+        Some(FollowUp::Effect(Effect::WriteKnobs {
+            stage,
+            config: Box::new(comparison.config_b.clone()),
+            offers: offers.collect(),
+        }))
     }
 
-    /// Makes the learner's file B after it was saved.
-    pub(super) fn take_saved_file(&mut self, config: Result<Box<RunConfig>, String>) -> FollowUps {
+    /// Sets B to the configuration in the learner's file, after the file was saved.
+    pub(super) fn on_file_saved(&mut self, config: Result<Box<RunConfig>, String>) -> FollowUps {
         let was_unreadable = self.comparison.problem.is_some();
         let config = match self.config_of_file(config) {
             Ok(config) => config,
@@ -234,12 +234,12 @@ impl Bench {
         if was_unreadable {
             follows.push(FollowUp::tell("The file is valid again; B now uses it"));
         }
-        follows.push(FollowUp::Changed(false));
+        follows.push(FollowUp::Changed { delayed: false });
         follows
     }
 
-    /// Makes the learner's file B as its stage is entered. Does nothing if the learner has left the stage since.
-    pub(super) fn take_file_at_entry(
+    /// Sets B to the configuration in the learner's file, after its stage was entered. Does nothing if the learner has left the stage since.
+    pub(super) fn on_file_read(
         &mut self,
         stage: &str,
         config: Result<Box<RunConfig>, String>,
@@ -261,7 +261,7 @@ impl Bench {
         ))]
     }
 
-    /// Returns the configuration in the learner's file, at the requested preset. Notes the problem of a file that cannot be read.
+    /// Returns the configuration in the learner's file, at the requested preset. Stores the problem of a file that cannot be read.
     fn config_of_file(
         &mut self,
         content: Result<Box<RunConfig>, String>,

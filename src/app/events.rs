@@ -42,7 +42,7 @@ impl App {
             self.tell(&text, false);
             return;
         }
-        self.devices.engine_gone(reason);
+        self.devices.on_engine_gone(reason);
         if !matches!(self.bench.run.state, RunState::EngineGone { .. }) {
             self.bench.run.state = RunState::EngineGone {
                 reason: crate::sanitize::bounded(reason, 1000),
@@ -53,7 +53,7 @@ impl App {
     }
 
     fn on_event(&mut self, raw: Event) {
-        self.bench.note_progress(&raw, self.clock.now_ms);
+        self.bench.on_progress(&raw, self.clock.now_ms);
         let event = sanitize(raw);
         if let Some(started) = event.begins_run() {
             return self.on_started(started, &event);
@@ -67,9 +67,9 @@ impl App {
         }
         match event {
             Event::Calibrated { .. } | Event::Ranks { .. } => {
-                self.bench.run.story.hear(&event, self.clock.now_ms);
+                self.bench.run.story.on_event(&event, self.clock.now_ms);
             }
-            Event::Compiling { kernels, latest } => self.bench.compiling(kernels, latest),
+            Event::Compiling { kernels, latest } => self.bench.on_compiling(kernels, latest),
             Event::KernelUsed {
                 exercise, why_not, ..
             } => {
@@ -77,12 +77,12 @@ impl App {
                 self.in_exercise(at, |exercises, context| {
                     exercises
                         .state_mut(context.exercise)
-                        .kernel_used(why_not, context)
+                        .on_kernel_used(why_not, context)
                 });
             }
             Event::Step(_) => {
                 let hidden = self.bench.pairing() && self.mode.mystery().is_some();
-                self.bench.stepped(&event, hidden, self.clock.now_ms);
+                self.bench.on_step(&event, hidden, self.clock.now_ms);
             }
             Event::Finished(ref finished) => self.on_finished(finished, &event),
             Event::Failed(failed) => self.on_failed(failed),
@@ -102,33 +102,35 @@ impl App {
         }
     }
 
-    /// Takes figures of one slot.
+    /// Shows figures of one slot, and judges them if the slot is the one that the stage's criteria apply to.
     fn on_figure(&mut self, event: &Event) {
         if let Some(slot) = event.slot()
             && self.bench.is_current()
         {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
             if slot == self.bench.judged(self.mode.compares()) {
                 self.judge();
             }
         }
     }
 
+    /// Handles the start of a run, live or recorded.
     fn on_started(&mut self, started: &Started, event: &Event) {
         self.follow_recording(started.run.stage);
         let recorded = !self.mode.is_live();
         if recorded {
-            self.bench.begin_recorded(started.paired);
-        } else if !self.bench.accepts_start(started) {
+            self.bench.on_recorded_start(started.paired);
+        } else if !self.bench.on_start(started) {
             return;
         }
-        let (slot, paired) = (started.run.slot, started.paired);
+        let slot = started.run.slot;
+        let paired = started.paired;
         if let Some(mystery) = self.mode.mystery_mut() {
-            mystery.note_start(started, self.clock.now_ms);
+            mystery.on_start(started, self.clock.now_ms);
         }
         // In a mystery learners would compare their B with the known-good configuration.
         if !(paired && self.mode.mystery().is_some()) {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
         }
         if !paired {
             self.bench.run.active = slot;
@@ -158,17 +160,15 @@ impl App {
     /// Tells the learner what happened to the earlier figures of A, now that A has started.
     fn explain_start_of_a(&mut self) {
         // A warning stays, for example that pairs have ended.
-        let warned = self
-            .view
-            .notice
-            .as_ref()
-            .is_some_and(|notice| notice.warning);
-        if warned || !self.has_card(Overlay::Attempts) {
+        let notice = self.view.notice.as_ref();
+        let is_warned = notice.is_some_and(|notice| notice.warning);
+        if is_warned || !self.has_card(Overlay::Attempts) {
             return;
         }
         let run = &self.bench.run;
         if run.slot(Slot::A).was_left() {
-            let text = "A goes on with the weights that B trained; the lesson keeps the figures that A had before";
+            let text = "A goes on with the weights that B trained; \
+                        the lesson keeps the figures that A had before";
             self.tell(text, false);
         } else if let Some(longer) = run.longer_a() {
             let steps = longer.steps();
@@ -179,11 +179,11 @@ impl App {
 
     /// Handles the start of a run of another program.
     fn on_foreign_run(&mut self, slot: Slot, event: &Event) {
-        self.bench.begin_recorded(false);
+        self.bench.on_recorded_start(false);
         if slot == Slot::B && self.bench.run.active == Slot::A {
             self.tell("B begins here, beside what A showed before", false);
         }
-        self.bench.run.story.hear(event, self.clock.now_ms);
+        self.bench.run.story.on_event(event, self.clock.now_ms);
         self.bench.run.active = slot;
         self.bench.run.state = RunState::Warming;
     }
@@ -200,17 +200,18 @@ impl App {
         }
     }
 
+    /// Handles the end of a run or of pairs. A run that ended because a figure is not finite is reported as diverged.
     fn on_finished(&mut self, finished: &Finished, event: &Event) {
         if !self.bench.is_current() {
             return;
         }
-        let of_run = finished.pair.is_none();
+        let is_single_run = finished.pair.is_none();
         let why = finished.ended.as_deref();
         if let Some(place) = why.and_then(|why| why.strip_prefix("not-finite: ")) {
             // The place names the tensor and the step.
             let (tensor, step) = place.rsplit_once(" at step ").unwrap_or((place, "?"));
             let side = self.side_name(finished.slot);
-            let consequence = if of_run {
+            let consequence = if is_single_run {
                 format!("{tensor} is not finite")
             } else {
                 "there is no ratio".to_owned()
@@ -220,7 +221,7 @@ impl App {
             self.cancel_verdict();
         }
         // If B has changed during these pairs, they restart with the present B. The end of a single run does not end pairs.
-        if self.bench.pairing() && (of_run || self.bench.pending.due_ms.is_some()) {
+        if self.bench.pairing() && (is_single_run || self.bench.pending.due_ms.is_some()) {
             return;
         }
         let changes = self.bench.switching();
@@ -230,8 +231,8 @@ impl App {
         self.bench.pending.asked = Asked::Nothing;
         self.bench.run.state = RunState::Finished;
         // The summary of a paired comparison is about no single run.
-        if of_run {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+        if is_single_run {
+            self.bench.run.story.on_event(event, self.clock.now_ms);
             self.in_mystery(|mystery, context| mystery.judge_run(finished, context));
         }
         // The run ended before it took the change, so the latest request starts as a new run.
@@ -249,39 +250,42 @@ impl App {
         }
     }
 
+    /// Handles a failed or refused request.
     fn on_failed(&mut self, failed: Failed) {
         if !self.bench.concerns(&failed) {
             return;
         }
         self.cancel_verdict();
         self.end_pairs();
-        let (goes_on, undone) = self.bench.take_back(&failed);
-        if undone {
-            self.carry_out(vec![self.bench.write_b()]);
+        let after = self.bench.on_refusal(&failed);
+        if after.change_undone {
+            let write = self.bench.write_b();
+            self.carry_out(Vec::from_iter(write));
         }
-        if !(goes_on || undone) {
+        if !after.run_goes_on && !after.change_undone {
             let Failed { kind, reason, .. } = failed;
             self.bench.run.state = RunState::Failed { kind, reason };
             return;
         }
         // With the knobs open, the row of the undone change already shows the reason.
-        if !(undone && self.knobs_open()) {
+        if !(after.change_undone && self.knobs_open()) {
             self.tell(&failed.reason, true);
         }
-        if !goes_on {
+        if !after.run_goes_on {
             self.start(self.bench.comparison.run_now());
         }
     }
 
+    /// Handles a result of pairs, on the way or at their end.
     fn on_pair(&mut self, pair: &Pair, event: &Event) {
         if !self.mode.is_live() {
-            self.bench.begin_recorded(true);
-        } else if !self.bench.counts(pair) {
+            self.bench.on_recorded_start(true);
+        } else if !self.bench.accepts_pair(pair) {
             return;
         }
         let done = pair.done;
         if !self.mode.pairs_with_good() {
-            self.bench.run.story.hear(event, self.clock.now_ms);
+            self.bench.run.story.on_event(event, self.clock.now_ms);
         }
         self.lesson.learner.pair = Some(pair.clone());
         if done && let Some(place) = self.reading().place_of_result() {
@@ -318,8 +322,8 @@ impl App {
             set_loss_of_check(stage, run, shown);
         }
         let truth = truth(self, stage);
-        self.in_lesson(|lesson, context| {
-            lesson.judge(config.as_ref(), finished.as_ref(), truth, context)
+        self.in_lesson(|lesson, stage, context| {
+            lesson.judge(stage, config.as_ref(), finished.as_ref(), truth, context)
         });
     }
 }

@@ -1,5 +1,6 @@
-//! The state of the exercises in this session: answers, checks, measurements, and whether the model uses a learner's kernel.
-//! This file holds plain data; the modules below change it.
+//! The state of the exercises in this session: answers, checks, measurements, and the learner's kernel in the model. The modules below
+//! change it: `visit` opens and leaves an exercise, `work` carries out the learner's actions, `news` takes the results of checks, and
+//! `measure` measures a config exercise.
 
 mod measure;
 pub mod measuring;
@@ -78,12 +79,15 @@ pub struct ExerciseState {
 /// A check in progress.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Checking {
+    /// The lines of the card so far.
     pub card: Vec<CardLine>,
+    /// The present part of the check, in words.
     pub now: String,
+    /// The time when the check began, in milliseconds since the program began.
     pub since_ms: u64,
 }
 
-/// Says whether the model computes with the learner's kernel.
+/// The use of the learner's kernel in the model.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum InModel {
     #[default]
@@ -92,7 +96,7 @@ pub enum InModel {
     Asked,
     /// The model has used the kernel since this step. `None` if the run had made no step.
     Since(Option<u64>),
-    /// The kernel passed its check, but the model does not use it, for this reason.
+    /// The kernel passed its check, but the model does not use it. The text is the reason.
     Not(String),
 }
 

@@ -25,13 +25,13 @@ pub fn figures(app: &App) -> Option<FigureSources<'_>> {
     })
 }
 
-/// Returns the figures for texts about the stage as the learner found it. There `run` names A's run, even while B is active.
-pub fn as_found<'a>(app: &'a App, now: &FigureSources<'a>) -> FigureSources<'a> {
-    let found = app.shown_run().slot(Slot::A).description.config.as_ref();
+/// Returns the figures for texts about the stage as the learner found it. In these texts `run` names A's run, even while B is active.
+pub fn as_found<'a>(app: &'a App, present: &FigureSources<'a>) -> FigureSources<'a> {
+    let config_a = app.shown_run().slot(Slot::A).description.config.as_ref();
     FigureSources {
-        config: found.unwrap_or(now.config),
-        shown: now.slots[0].as_ref().map_or(now.shown, |_| Slot::A),
-        ..now.clone()
+        config: config_a.unwrap_or(present.config),
+        shown: present.slots[0].as_ref().map_or(present.shown, |_| Slot::A),
+        ..present.clone()
     }
 }
 
@@ -47,16 +47,16 @@ pub fn truth(app: &App, stage: &Stage) -> Option<f64> {
     let learner = &app.lesson.learner;
     let figure = &stage.estimate.as_ref()?.of;
     if figure.starts_with("pair.") {
-        let paired = learner.pair.as_ref().is_some_and(|pair| pair.done);
-        if !paired || learner.other_differing_knob(stage).is_some() {
+        let has_pairs = learner.pair.as_ref().is_some_and(|pair| pair.done);
+        if !has_pairs || learner.other_differing_knob(stage).is_some() {
             return None;
         }
     }
-    let mut known = figures(app)?;
-    if let Some(run) = &mut known.slots[Slot::B as usize] {
+    let mut sources = figures(app)?;
+    if let Some(run) = &mut sources.slots[Slot::B as usize] {
         set_loss_of_check(stage, run, app.bench.b_of_lesson());
     }
-    settled(figure, &known, stage.steps)
+    settled(figure, &sources, stage.steps)
 }
 
 /// Returns the explanation of the right choice of the stage's prediction, with the figures known so far.

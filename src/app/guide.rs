@@ -1,7 +1,8 @@
 //! The learner's next move, in one sentence that is always on the screen. A sentence names a key by its action, and `tui` shows the
-//! key of that action.
+//! key of that action. This file chooses the sentence; `guide/sentences.rs` has the texts.
 
 mod missing;
+mod sentences;
 mod vitals;
 
 use super::devices::GpuWarmUp;
@@ -12,6 +13,8 @@ use super::view::{AfterSkip, Confirm};
 use super::{Action as A, App, Mode, Overlay, RunState};
 use crate::course::{Exercise, Stage};
 use protocol::Slot;
+pub use sentences::Sentence;
+use sentences::with_keys;
 pub use vitals::{FigureState, RunFigure, vitals};
 
 /// A piece of a sentence.
@@ -24,15 +27,15 @@ pub enum SentencePart {
 
 /// Builds a sentence in which each `{}` stands for the next of `keys`.
 pub fn sentence(text: &str, keys: &[A]) -> Vec<SentencePart> {
-    let mut keys = keys.iter();
-    pieces(text, |_| keys.next().copied())
+    let mut remaining = keys.iter();
+    pieces(text, |_| remaining.next().copied())
 }
 
 /// Splits a text at its braces and replaces each name in braces by the key that `key` returns for it.
 fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePart> {
     text.split(['{', '}'])
         .enumerate()
-        .filter_map(|(at, part)| match at % 2 {
+        .filter_map(|(index, part)| match index % 2 {
             0 if part.is_empty() => None,
             0 => Some(SentencePart::Text(part.to_owned())),
             _ => key(part).map(SentencePart::Key),
@@ -40,90 +43,27 @@ fn pieces(text: &str, mut key: impl FnMut(&str) -> Option<A>) -> Vec<SentencePar
         .collect()
 }
 
-/// The names that the sentences below use in braces, each with its action.
-const KEYS: [(&str, A); 46] = [
-    ("a", A::Answer(0)),
-    ("choose", A::Choose),
-    ("close", A::Close),
-    ("devices", A::Open(Overlay::Devices)),
-    ("down", A::RangeShift(-1)),
-    ("edit", A::OpenEditor),
-    ("summary", A::Open(Overlay::Summary)),
-    ("focus", A::FocusNext),
-    ("hint", A::Hint),
-    ("glossary", A::Open(Overlay::Glossary)),
-    ("in-f32", A::InF32),
-    ("keep", A::RangeKeep),
-    ("keep-value", A::KeepSearch),
-    ("knob-down", A::KnobRow(1)),
-    ("knob-less", A::KnobTurn(-1)),
-    ("knob-more", A::KnobTurn(1)),
-    ("knob-up", A::KnobRow(-1)),
-    ("knobs", A::Knobs),
-    ("leave", A::LeaveExercise),
-    ("lesson", A::Lesson),
-    ("list", A::Open(Overlay::Stages)),
-    ("narrower", A::RangeWiden(-1)),
-    ("locate", A::Locate),
-    ("mark-b", A::MarkB),
-    ("next", A::NextStage),
-    ("no", A::No),
-    ("page", A::TurnPage(1)),
-    ("page-back", A::TurnPage(-1)),
-    ("pair", A::Pair),
-    ("pause", A::Pause),
-    ("pick", A::PickThis),
-    ("pick-next", A::PickOther(1)),
-    ("pick-previous", A::PickOther(-1)),
-    ("pointer", A::NextPointer),
-    ("question", A::Question),
-    ("restart", A::Restart),
-    ("row", A::Scroll(1)),
-    ("solution", A::Solution),
-    ("step", A::ReplayStep),
-    ("stop", A::StopMeasuring),
-    ("switch", A::SwitchDevice),
-    ("take-up", A::TakeUp),
-    ("toggle", A::Toggle),
-    ("up", A::RangeShift(1)),
-    ("wider", A::RangeWiden(1)),
-    ("yes", A::Yes),
-];
-
-/// Builds a sentence in which each name in braces stands for a key of `KEYS`, and `{last}` for the last choice of the open question.
-fn named(text: &str, app: &App) -> Vec<SentencePart> {
-    let choices = app.question().map_or(0, |question| question.choices.len());
-    pieces(text, |name| match name {
-        "last" => Some(A::Answer(choices.saturating_sub(1))),
-        _ => KEYS
-            .iter()
-            .find(|(known, _)| *known == name)
-            .map(|(_, action)| *action),
-    })
-}
-
 /// Returns the sentence for the learner's next move.
 pub fn next_move(app: &App) -> Vec<SentencePart> {
     let urgent = silent_device(app)
-        .or_else(|| card(app).map(str::to_owned))
+        .or_else(|| card(app).map(|sentence| sentence.into_str().to_owned()))
         .or_else(|| instructor_call(app))
         .or_else(|| unmet_checks(app));
-    named(urgent.as_deref().unwrap_or_else(|| next_text(app)), app)
+    let text = urgent.unwrap_or_else(|| ordinary_move(app).into_str().to_owned());
+    with_keys(&text, app)
 }
 
 /// Returns the sentence for the open card, because the keys of the panels under it have no effect or another one.
-fn card(app: &App) -> Option<&'static str> {
+fn card(app: &App) -> Option<Sentence> {
     if app.view.types_value() {
-        return Some("Type a value for B. {keep-value}: use it · {close}: cancel");
+        return Some(Sentence::TypesValue);
     }
     Some(match app.view.overlay? {
-        Overlay::Welcome => "Press any key to close this card",
-        Overlay::Skipped => "You skipped these stages. {page}: next page · {close}: continue here",
-        Overlay::Vote => "Type one letter to vote; only your first letter counts",
-        Overlay::Stages | Overlay::Devices | Overlay::Attempts => {
-            "{choose}: take the marked line · {close}: close the list"
-        }
-        _ => "{close}: go back to where you were",
+        Overlay::Welcome => Sentence::Welcome,
+        Overlay::Skipped => Sentence::SkippedStages,
+        Overlay::Vote => Sentence::Vote,
+        Overlay::Stages | Overlay::Devices | Overlay::Attempts => Sentence::List,
+        _ => Sentence::Card,
     })
 }
 
@@ -131,38 +71,38 @@ fn card(app: &App) -> Option<&'static str> {
 fn silent_device(app: &App) -> Option<String> {
     let seconds = app.device_silent_s()?;
     Some(format!(
-        "The engine is alive, but its device has not answered for {seconds} s. {{restart}}: start a new engine"
+        "The engine is alive, but its device has not answered for {seconds} s. \
+        {{restart}}: start a new engine"
     ))
 }
 
-/// Returns what the instructor asks the class to do.
+/// Returns the sentence for the instructor's call to the class. `None` if there is none.
 fn instructor_call(app: &App) -> Option<String> {
     let stages = &app.lesson.course.stages;
-    let number = |at: usize| stages.get(at).map_or(0, |stage| stage.number);
+    let number = |index: usize| stages.get(index).map_or(0, |stage| stage.number);
     Some(match app.call()? {
-        InstructorCall::Vote { at, again: true } => format!(
-            "The room votes on stage {} again. {{take-up}}: show the question",
-            number(at)
-        ),
-        InstructorCall::Vote { at, .. } => format!(
-            "The room votes on stage {}. {{take-up}}: show the question",
-            number(at)
-        ),
-        InstructorCall::Ask { again: true } => {
-            "The room votes again. {take-up}: show the question".to_owned()
+        InstructorCall::Vote { at, again } => {
+            let stage = number(at);
+            let repeated = if again { " again" } else { "" };
+            format!("The room votes on stage {stage}{repeated}. {{take-up}}: show the question")
         }
-        InstructorCall::Ask { again: false } => {
-            "The room asks a question. {take-up}: show the question".to_owned()
+        InstructorCall::Ask { again } => {
+            let asks = if again {
+                "votes again"
+            } else {
+                "asks a question"
+            };
+            format!("The room {asks}. {{take-up}}: show the question")
         }
-        InstructorCall::Stage(at) => format!(
-            "The room goes on to stage {}. {{take-up}}: go there",
-            number(at)
-        ),
+        InstructorCall::Stage(at) => {
+            let stage = number(at);
+            format!("The room goes on to stage {stage}. {{take-up}}: go there")
+        }
         InstructorCall::Race(task) => format!("The room races {task}. {{take-up}}: begin the race"),
     })
 }
 
-/// Returns which check the stage does not meet yet, or no longer. `None` if another sentence is more urgent.
+/// Returns the sentence about a check that the stage does not meet yet, or no longer meets. `None` if another sentence is more urgent.
 fn unmet_checks(app: &App) -> Option<String> {
     let failed = matches!(
         app.bench.run.state,
@@ -177,35 +117,35 @@ fn unmet_checks(app: &App) -> Option<String> {
     {
         return Some(sentence);
     }
-    let asked = app.view.lesson_visible() && app.reading().asked_here();
-    if asked {
+    if app.view.lesson_visible() && app.reading().asked_here() {
         return None;
     }
     missing::lost(app, stage)
 }
 
-fn next_text(app: &App) -> &'static str {
+/// Returns the sentence for the mode and the state of the run, if nothing is more urgent.
+fn ordinary_move(app: &App) -> Sentence {
     match &app.mode {
         Mode::Watching { .. } => return watching(app),
         Mode::Replay(shown) if shown.watched && app.bench.run.state.has_ended() => {
-            return "The training has ended. {glossary}: read about its first lint";
+            return Sentence::WatchedEnded;
         }
         Mode::Replay(shown) if shown.watched && !app.may_mark_b() => {
-            return "A and B stand side by side. {glossary}: read about the first lint";
+            return Sentence::WatchedBoth;
         }
         Mode::Replay(shown) if shown.watched => {
-            return "{mark-b}: begin B here · {glossary}: read about the first lint";
+            return Sentence::Watched;
         }
-        Mode::Replay(_) => return "This is a recording. {pause}: pause · {step}: advance one step",
+        Mode::Replay(_) => return Sentence::Recording,
         _ => {}
     }
     match &app.bench.run.state {
         _ if app.bench.in_f32().is_some() => {
-            return "The run stopped on matrix cores. {restart}: try again · {in-f32}: run it in f32";
+            return Sentence::StoppedOnMatrixCores;
         }
-        RunState::EngineGone { .. } => return "The engine is gone. {restart}: start a new engine",
+        RunState::EngineGone { .. } => return Sentence::EngineGone,
         RunState::Failed { .. } => {
-            return "{restart}: try again · {devices}: list the devices · {close}: close this card";
+            return Sentence::RunFailed;
         }
         _ => {}
     }
@@ -218,162 +158,118 @@ fn next_text(app: &App) -> &'static str {
     match (app.exercise(), app.stage()) {
         (Some(exercise), _) => exercise_move(app, exercise),
         (None, Some(stage)) => stage_move(app, stage),
-        (None, None) if app.can_edit() => {
-            "{knobs}: open the knobs · {toggle}: toggle A and B · {pair}: measure both"
-        }
-        (None, None) => "This course has no stages",
+        (None, None) if app.can_edit() => Sentence::FreeRun,
+        (None, None) => Sentence::NoStages,
     }
 }
 
 /// Returns the next move in a mystery.
-fn mystery_move(app: &App, mystery: &MysteryRun) -> &'static str {
+fn mystery_move(app: &App, mystery: &MysteryRun) -> Sentence {
     match (&mystery.end, &mystery.judging) {
-        (Some(_), _) => "{next}: begin the next mystery · {list}: show the whole course",
-        (None, Some(JudgeStep::Run)) => "B is being judged: first it trains again from step 0",
-        (None, Some(JudgeStep::Pairs(_))) => {
-            "B is being judged: now it runs in turns with a known-good configuration"
-        }
+        (Some(_), _) => Sentence::MysteryEnded,
+        (None, Some(JudgeStep::Run)) => Sentence::JudgedAlone,
+        (None, Some(JudgeStep::Pairs(_))) => Sentence::JudgedInPairs,
         (None, None) if app.knobs_open() && app.bench.comparison.b_equals_a() => {
-            "{knob-up} {knob-down}: choose a knob · {knob-less} {knob-more}: change it in B"
+            Sentence::MysteryKnobs
         }
-        (None, None) if app.bench.comparison.b_equals_a() => {
-            "Something is wrong. {focus}: change the panel · {knobs}: open the knobs"
-        }
-        (None, None) if app.knobs_open() => {
-            "B runs your change. {toggle}: toggle A and B · {pair}: ask for the verdict"
-        }
-        (None, None) => {
-            "{knobs}: change B · {toggle}: toggle A and B · {pair}: ask for the verdict"
-        }
+        (None, None) if app.bench.comparison.b_equals_a() => Sentence::MysteryUnchanged,
+        (None, None) if app.knobs_open() => Sentence::MysteryChangedAtKnobs,
+        (None, None) => Sentence::MysteryChanged,
     }
 }
 
-/// The next move after pairs, when the engine runs nothing.
-const VERDICT_GIVEN: &str =
-    "Pairs are done, nothing runs. {restart}: train again · {knobs}: open the knobs";
-
 /// Returns the next move at the open knobs.
-fn knobs_move(app: &App) -> &'static str {
+fn knobs_move(app: &App) -> Sentence {
     let looks_back = |stage| app.lesson.learner.activity(stage) == Activity::LookBack;
     if app.bench.comparison.b_equals_a() {
-        "{knob-up} {knob-down}: choose a knob · {knob-less} {knob-more}: change it · {knobs}: close"
+        Sentence::KnobsUnchanged
     } else if app.bench.pairing() {
-        "A and B run in turns; a change of B restarts the pairs"
+        Sentence::KnobsInPairs
     } else if app.bench.pending.due_ms.is_some() {
-        "B restarts with your change in a moment"
+        Sentence::ChangeIsDue
     } else if app.pairs_ended() {
-        VERDICT_GIVEN
+        Sentence::PairsEnded
     } else if app.stage().is_some_and(looks_back) {
-        "The stage is passed. {knobs}: close the knobs · {lesson}: go on in the lesson"
+        Sentence::PassedAtKnobs
     } else if app.bench.run.active == Slot::A {
-        "A runs. {toggle}: toggle to B with your change · {pair}: measure both"
+        Sentence::ARuns
     } else {
-        "B runs with your change. {toggle}: toggle to A · {pair}: measure both"
+        Sentence::BRuns
     }
 }
 
 /// Returns the next move in a stage.
-fn stage_move(app: &App, stage: &Stage) -> &'static str {
+fn stage_move(app: &App, stage: &Stage) -> Sentence {
     let learner = &app.lesson.learner;
     let reads = app.view.lesson_visible();
     match learner.activity(stage) {
-        Activity::Predict if !reads && learner.predicted(stage) => {
-            "Estimate how much. {lesson}: go back to the question"
-        }
-        Activity::Predict if !reads => "Look at the panels. {lesson}: read the lesson and predict",
+        Activity::Predict if !reads && learner.predicted(stage) => Sentence::EstimateInLesson,
+        Activity::Predict if !reads => Sentence::PredictInLesson,
         Activity::Predict if learner.estimate(stage).is_some() && learner.range.is_none() => {
-            "How much? {down} {up}: place a range on the scale, or type the figure"
+            Sentence::PlaceRange
         }
-        Activity::Predict if learner.estimate(stage).is_some() => {
-            "How much? {down} {up}: move · {wider} {narrower}: resize · {keep}: keep the range"
-        }
-        Activity::Predict if app.reading().reads_on() => {
-            "Answer the question: {a} to {last} · {page}: read on"
-        }
-        Activity::Predict => "Answer the question: {a} to {last}",
+        Activity::Predict if learner.estimate(stage).is_some() => Sentence::KeepRange,
+        Activity::Predict if app.reading().reads_on() => Sentence::AnswerOrReadOn,
+        Activity::Predict => Sentence::Answer,
         Activity::Evidence => match learner.pointer {
-            Some(at) if at + 1 == stage.evidence.len() => "{pointer}: continue to the cause",
-            Some(_) => "{pointer}: show the next panel · {close}: return to the lesson",
-            None if app.reading().asks_where() => {
-                "Which number? {focus}: change panel · {row}: change row · {locate}: choose it"
-            }
-            None if reads => {
-                "Now look for it. {pointer}: show one panel after the other, then the cause"
-            }
-            None => "{lesson}: show where to look",
+            Some(at) if at + 1 == stage.evidence.len() => Sentence::LastPointer,
+            Some(_) => Sentence::NextPointer,
+            None if app.reading().asks_where() => Sentence::Locate,
+            None if reads => Sentence::FirstPointer,
+            None => Sentence::EvidenceInLesson,
         },
-        Activity::Fix if app.reading().reads_background() => {
-            "Read the background. {page}: continue to the cause"
-        }
-        Activity::Fix if reads => "Read the cause, then fix it. {knobs}: open the knobs of your B",
-        Activity::Fix => "Fix it. {knobs}: open the knobs of your B · {lesson}: show the cause",
-        Activity::Check | Activity::LookBack if app.bench.pairing() => {
-            "A and your B run in turns until the verdict is clear"
-        }
-        Activity::Check if app.bench.switching() => "The knobs change at the next step",
-        Activity::Check if learner.looks_back(stage) => {
-            "Passed. Your range is not checked yet. {pair}: compare A and B in pairs"
-        }
-        Activity::Check if app.pairs_ended() => VERDICT_GIVEN,
-        Activity::Check => "{toggle}: toggle A and B · {pair}: measure both · {knobs}: change B",
-        Activity::LookBack if !reads => "{lesson}: open the lesson to look back at your prediction",
-        Activity::LookBack
-            if learner.question(stage).is_some()
-                && app.reading().asked_here()
-                && app.reading().reads_on() =>
-        {
-            "Answer the question: {a} to {last} · {page}: show the rest of the reasons"
-        }
-        Activity::LookBack if learner.question(stage).is_some() && app.reading().asked_here() => {
-            "Answer the question: {a} to {last} · {page-back}: turn back"
-        }
-        Activity::LookBack if learner.question(stage).is_some() => match app.reading().page().0 {
-            LessonPage::Result | LessonPage::LookBack => {
-                "{question}: go to the questions · {page}: read on"
-            }
-            _ => "{question}: go to the questions · {page}: read on to your result",
-        },
+        Activity::Fix if app.reading().reads_background() => Sentence::Background,
+        Activity::Fix if reads => Sentence::Cause,
+        Activity::Fix => Sentence::Fix,
+        Activity::Check | Activity::LookBack if app.bench.pairing() => Sentence::InPairs,
+        Activity::Check if app.bench.switching() => Sentence::Switching,
+        Activity::Check if learner.looks_back(stage) => Sentence::RangeUnchecked,
+        Activity::Check if app.pairs_ended() => Sentence::PairsEnded,
+        Activity::Check => Sentence::Check,
+        Activity::LookBack if !reads => Sentence::LookBackInLesson,
+        Activity::LookBack if learner.question(stage).is_some() => quiz_move(app),
         Activity::LookBack if learner.at + 1 < app.lesson.course.stages.len() => {
-            "Look back at your prediction. {next}: next stage · {list}: show the course"
+            Sentence::NextStage
         }
-        Activity::LookBack => {
-            "The last stage is done. {summary}: see your results · {list}: show the course"
-        }
+        Activity::LookBack => Sentence::LastStage,
+    }
+}
+
+/// Returns the next move while a question of the quiz is open.
+fn quiz_move(app: &App) -> Sentence {
+    let reading = app.reading();
+    if reading.asked_here() && reading.reads_on() {
+        return Sentence::AnswerOrReasons;
+    }
+    if reading.asked_here() {
+        return Sentence::AnswerOrTurnBack;
+    }
+    match reading.page().0 {
+        LessonPage::Result | LessonPage::LookBack => Sentence::Questions,
+        _ => Sentence::QuestionsOrResult,
     }
 }
 
 /// Returns the question of a confirmation.
 pub fn confirmation(confirm: Confirm, app: &App) -> Vec<SentencePart> {
-    let text = match confirm {
-        Confirm::SkipPrediction(AfterSkip::Toggle) => {
-            "No prediction yet: it will count as skipped. Toggle? {yes} {no}"
-        }
-        Confirm::SkipPrediction(AfterSkip::Pair) => {
-            "No prediction yet: it will count as skipped. Measure? {yes} {no}"
-        }
-        Confirm::SkipPrediction(AfterSkip::Knobs) => {
-            "No prediction yet: it will count as skipped. Open the knobs? {yes} {no}"
-        }
-        Confirm::SkipLocating => {
-            "No panel is marked: the fault will count as not found. Go on? {yes} {no}"
-        }
-        Confirm::ShowSolution => "Show the solution? Your progress will say so. {yes} {no}",
-        Confirm::Reset if app.mode.is_exercise() => {
-            "Forget this exercise and put its files back? {yes} {no}"
-        }
-        Confirm::Reset => "Forget this stage and put its files back? {yes} {no}",
-        Confirm::Leave { .. } => {
-            leaving(app).unwrap_or("Leave this stage? Its run ends. {yes} {no}")
-        }
-        Confirm::LeaveMystery { .. } => "Leave this mystery? It is not solved. {yes} {no}",
-        Confirm::Quit => "Quit? The next presentation begins at this beat. {yes} {no}",
-        Confirm::GiveUp => "Give up? The faults are shown, and there are no points. {yes} {no}",
+    let sentence = match confirm {
+        Confirm::SkipPrediction(AfterSkip::Toggle) => Sentence::ConfirmToggle,
+        Confirm::SkipPrediction(AfterSkip::Pair) => Sentence::ConfirmPair,
+        Confirm::SkipPrediction(AfterSkip::Knobs) => Sentence::ConfirmKnobs,
+        Confirm::SkipLocating => Sentence::ConfirmSkipLocating,
+        Confirm::ShowSolution => Sentence::ConfirmSolution,
+        Confirm::Reset if app.mode.is_exercise() => Sentence::ConfirmResetExercise,
+        Confirm::Reset => Sentence::ConfirmResetStage,
+        Confirm::Leave { .. } => leaving(app).unwrap_or(Sentence::ConfirmLeave),
+        Confirm::LeaveMystery { .. } => Sentence::LeaveMystery,
+        Confirm::Quit => Sentence::ConfirmQuit,
+        Confirm::GiveUp => Sentence::ConfirmGiveUp,
     };
-    named(text, app)
+    with_keys(sentence.into_str(), app)
 }
 
 /// Returns the question to ask before the learner leaves the stage. `None` if nothing in it is unfinished.
-pub(super) fn leaving(app: &App) -> Option<&'static str> {
+pub(super) fn leaving(app: &App) -> Option<Sentence> {
     // Nothing is lost in a recording, and a presenter is not asked between two stages.
     if !app.mode.is_live() || !app.keeps_progress() {
         return None;
@@ -385,14 +281,20 @@ pub(super) fn leaving(app: &App) -> Option<&'static str> {
     // A stage that was measured in an earlier session does not ask for its answers again.
     let measured = learner.report.is_some() || learner.pair.is_some();
     let question = measured && matches!(learner.question(stage), Some((Some(_), _)));
-    Some(match (question, begun) {
-        (true, true) => "A question is still open, and the stage is not passed. Go on? {yes} {no}",
-        (true, false) => "A question is still open. Go on without it? {yes} {no}",
-        (false, true) if predicted => {
-            "Leave this stage? Its run ends; your prediction is kept. {yes} {no}"
-        }
-        (false, true) => "Leave this stage? Its run ends, and it is not passed. {yes} {no}",
-        (false, false) => return None,
+    if question {
+        return Some(if begun {
+            Sentence::LeaveQuestionAndStage
+        } else {
+            Sentence::LeaveQuestion
+        });
+    }
+    if !begun {
+        return None;
+    }
+    Some(if predicted {
+        Sentence::LeaveKeepingPrediction
+    } else {
+        Sentence::LeaveUnpassed
     })
 }
 
@@ -408,107 +310,64 @@ pub fn gpu_warm_up(app: &App) -> Option<Vec<SentencePart>> {
         }
         GpuWarmUp::Ready { device, .. } => {
             // The device's name is not part of the pattern, because it may contain braces.
-            let mut pieces = named(" is ready. {switch}: move the run there", app);
+            let mut pieces = with_keys(" is ready. {switch}: move the run there", app);
             pieces.insert(0, SentencePart::Text(device.name.clone()));
             return Some(pieces);
         }
         GpuWarmUp::Failed { .. } => "CPU; the GPU could not be opened".to_owned(),
     };
-    Some(named(&text, app))
+    Some(with_keys(&text, app))
 }
 
 /// Returns the next move in a recorded run with a hidden fault.
-fn watching(app: &App) -> &'static str {
+fn watching(app: &App) -> Sentence {
     if app.question().is_none() {
-        "Look again with the answer in mind. {leave}: go back to the stage"
+        Sentence::FaultNamed
     } else if app.view.lesson_visible() {
-        "Name the fault: {a} to {last} · {focus}: change the panel · {pause}: pause"
+        Sentence::NameFault
     } else {
-        "This recording has a fault. {focus}: change panel · {lesson}: show the question"
+        Sentence::FaultInLesson
     }
 }
 
 /// Returns the next move in an exercise.
-fn exercise_move(app: &App, exercise: &Exercise) -> &'static str {
+fn exercise_move(app: &App, exercise: &Exercise) -> Sentence {
     if !app.view.lesson_visible() {
-        return "{lesson}: open the exercise · {leave}: go back to the stage";
+        return Sentence::ExerciseInLesson;
     }
     if app.question().is_some() {
-        return "Answer the question: {a} to {last}";
+        return Sentence::Answer;
     }
     if exercise.configs().is_some() {
         return runs_move(app, exercise);
     }
     if exercise.kernels().is_none() {
-        return "{next}: begin the next exercise · {list}: list all of them";
+        return Sentence::NextExercise;
     }
     if app.checking().is_some() {
-        return "Your kernel is being checked; the stage's run waits";
+        return Sentence::KernelChecked;
     }
     let state = app.exercise.state(exercise);
     match state.and_then(|state| state.report.as_ref()) {
-        None => "{edit}: open the file in your editor · {hint}: read a hint",
-        Some(report) if report.facts.failed.is_some() => {
-            "Nothing was checked. The card says what to do"
-        }
-        Some(report) if report.passed => {
-            "{next}: begin the next exercise · {solution}: see the solution · {leave}: leave"
-        }
-        Some(_) if app.reading().hints().0 >= exercise.hints.len() => {
-            "Fix the file and save it. {edit}: open the file · {solution}: show the solution"
-        }
-        Some(_) => "Fix the file and save it. {edit}: open the file · {hint}: read a hint",
+        None => Sentence::EditKernel,
+        Some(report) if report.facts.failed.is_some() => Sentence::CheckFailed,
+        Some(report) if report.passed => Sentence::KernelPassed,
+        Some(_) if app.reading().hints().0 >= exercise.hints.len() => Sentence::FixKernelOrSolution,
+        Some(_) => Sentence::FixKernel,
     }
 }
 
 /// Returns the next move in a config exercise.
-fn runs_move(app: &App, exercise: &Exercise) -> &'static str {
+fn runs_move(app: &App, exercise: &Exercise) -> Sentence {
     if app.measuring().is_some() {
-        return "The measurement runs; the stage's run waits. {stop}: stop the measurement";
+        return Sentence::Measuring;
     }
     let state = app.exercise.state(exercise);
-    let given = app.may(A::Pair).is_ok();
+    let answered = app.may(A::Pair).is_ok();
     match state.and_then(|state| state.measured.as_ref()) {
-        None if !given => {
-            "What do you expect? {pick-previous}/{pick-next}: select · {pick}: confirm · {edit}: edit"
-        }
-        None => "{pair}: measure and compare with your answers · {edit}: open the file",
-        Some(found) if !found.passed => "{edit}: open your answer · {pair}: measure again",
-        Some(_) => "{next}: begin the next exercise · {list}: list all of them",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::KEYS;
-
-    /// The marker of the line.
-    const MARKER: &str = " ? ";
-    /// The widest name of a key that a sentence may hold.
-    const KEY: &str = "right";
-
-    #[test]
-    fn every_line_fits_the_smallest_screen_and_names_known_keys() {
-        let code = include_str!("guide.rs").split("#[cfg(test)]").next();
-        let sentences = code.and_then(|code| code.split_once("pub fn next_move"));
-        let texts = sentences
-            .expect("sentences")
-            .1
-            .split('"')
-            .skip(1)
-            .step_by(2);
-        // Texts with doubled braces are formats: their length depends on a figure.
-        for text in texts.filter(|text| !text.contains("{{")) {
-            let mut line = MARKER.to_owned();
-            for (at, part) in text.split(['{', '}']).enumerate() {
-                let known = part == "last" || KEYS.iter().any(|(name, _)| *name == part);
-                assert!(
-                    at % 2 == 0 || known || part == "kernels",
-                    "{part} in {text}"
-                );
-                line += if at % 2 == 0 { part } else { KEY };
-            }
-            assert!(line.chars().count() <= 77, "{line}");
-        }
+        None if !answered => Sentence::PickAnswer,
+        None => Sentence::Measure,
+        Some(found) if !found.passed => Sentence::MeasureAgain,
+        Some(_) => Sentence::NextExercise,
     }
 }

@@ -2,10 +2,10 @@
 //! an effect saves the progress.
 //!
 //! There are five activities: predict, evidence, fix, check, look back. The prediction is complete once the choice is made and the range is
-//! set, if the stage asks for one. Then the learner is asked which panel and which row show the fault (`Lesson::locate`). The right ones are
-//! those that an `[[evidence]]` with `shows` names. Only the first answer counts, but after a wrong one there is a second try. Then `enter`
-//! leads through all these panels and the background pages (`app::pages`) to the cause. A learner who changes B earlier sees the cause at once.
-//! A range over `pair.…` keeps the stage in *check* until pairs have measured it, even if the stage has passed.
+//! set, if the stage asks for a range. Then the learner is asked which panel and which row show the fault (`Lesson::locate`). Right are the
+//! panels and rows that an `[[evidence]]` with `shows` names. Only the first answer counts, but after a wrong one there is a second try. Then
+//! the key `enter` leads through all panels of the evidence and the background pages (`app::pages`) to the cause. A learner who changes B
+//! earlier sees the cause at once. A range about `pair.…` keeps the stage in *check* until pairs have measured it, even if it has passed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -46,7 +46,7 @@ pub struct LearnerState {
     pub progress: Progress,
     /// The learner asked for the stage's solution in this session.
     pub solution: bool,
-    /// The last result of pairs in this stage.
+    /// The latest result of pairs in this stage.
     pub pair: Option<Pair>,
     /// The last comparison of the stage's criteria with the measurements.
     pub report: Option<StageReport>,
@@ -111,8 +111,8 @@ impl LearnerState {
         self.range = None;
         self.typed.clear();
         self.progress.current = Some(stage.id.clone());
-        let known = self.progress_mut(&stage.id);
-        known.state = known.state.max(StageState::Seen);
+        let progress = self.progress_mut(&stage.id);
+        progress.state = progress.state.max(StageState::Seen);
     }
 
     /// Forgets the results of pairs and of the last judgement.
@@ -143,14 +143,14 @@ impl LearnerState {
         self.second_try = false;
     }
 
-    /// Notes that the learner has seen the evidence.
-    pub fn note_evidence_seen(&mut self, stage: &Stage) {
+    /// Remembers that the learner has seen the evidence, which ends the walk through it.
+    pub fn mark_evidence_seen(&mut self, stage: &Stage) {
         self.end_walk();
         self.seen_evidence.insert(stage.id.clone());
     }
 
-    /// Notes that the learner has tried the fix.
-    pub fn note_fix_tried(&mut self, stage: &Stage) {
+    /// Remembers that the learner has tried the fix, which ends the walk through the evidence.
+    pub fn mark_fix_tried(&mut self, stage: &Stage) {
         self.end_walk();
         self.tried.insert(stage.id.clone());
     }
@@ -167,14 +167,14 @@ impl LearnerState {
 
     /// Returns true if the cause may be shown: the learner has seen the evidence, or tried the fix without it.
     pub fn revealed(&self, stage: &Stage) -> bool {
-        let seen = stage.evidence.is_empty() || self.seen_evidence.contains(&stage.id);
-        self.prediction_complete(stage) && (self.nothing_hidden || seen || self.tried(stage))
+        let has_seen = stage.evidence.is_empty() || self.seen_evidence.contains(&stage.id);
+        self.prediction_complete(stage) && (self.nothing_hidden || has_seen || self.tried(stage))
     }
 
     /// Returns true if the page that looks back may be read.
     pub fn looks_back(&self, stage: &Stage) -> bool {
-        let paired = self.pair.as_ref().is_some_and(|pair| pair.done);
-        self.nothing_hidden || self.has_passed(stage) || paired && self.tried(stage)
+        let has_pairs = self.pair.as_ref().is_some_and(|pair| pair.done);
+        self.nothing_hidden || self.has_passed(stage) || has_pairs && self.tried(stage)
     }
 
     /// Returns a knob in which the sides of the measured pairs differ although the stage is about another knob. With such a difference the
@@ -184,17 +184,17 @@ impl LearnerState {
             return None;
         };
         let pairs = self.pair.as_ref().filter(|pair| pair.done)?;
-        let other = pairs.differs.iter().find(|path| *path != about);
-        other.map(String::as_str)
+        let mut differing = pairs.differs.iter().map(String::as_str);
+        differing.find(|path| path != about)
     }
 
     /// Returns true if the learner's range is about pairs that have not been measured yet.
     fn awaits_pairs(&self, stage: &Stage) -> bool {
-        let known = self.progress_of(stage);
-        let of_pairs = |estimate: &Estimate| estimate.of.starts_with("pair.");
-        known.estimate.is_some()
-            && known.measured.is_none()
-            && stage.estimate.as_ref().is_some_and(of_pairs)
+        let progress = self.progress_of(stage);
+        let is_about_pairs = |estimate: &Estimate| estimate.of.starts_with("pair.");
+        progress.estimate.is_some()
+            && progress.measured.is_none()
+            && stage.estimate.as_ref().is_some_and(is_about_pairs)
     }
 
     /// Returns true if the choice of the prediction was made or skipped.
@@ -212,11 +212,11 @@ impl LearnerState {
         what == Panel::Lints.into_str() || stage.hides.iter().any(|name| name == what)
     }
 
-    /// Notes that the learner looks at the fix without a prediction.
+    /// Marks the prediction as skipped, because the learner looks at the fix without it.
     pub fn skip(&mut self, stage: &Stage) {
-        let known = self.progress_mut(&stage.id);
-        known.prediction.get_or_insert(Prediction::Skipped);
-        known.state = known.state.max(StageState::Predicted);
+        let progress = self.progress_mut(&stage.id);
+        progress.prediction.get_or_insert(Prediction::Skipped);
+        progress.state = progress.state.max(StageState::Predicted);
     }
 
     /// Returns the learner's next activity in a stage.
@@ -241,8 +241,8 @@ impl LearnerState {
         match self.activity(stage) {
             Activity::Predict if !self.predicted(stage) => Some((None, &stage.prediction)),
             _ if self.looks_back(stage) && !self.nothing_hidden => {
-                let at = self.quiz_at(stage)?;
-                stage.quiz.get(at).map(|question| (Some(at), question))
+                let index = self.next_quiz_question(stage)?;
+                Some((Some(index), stage.quiz.get(index)?))
             }
             _ => None,
         }
@@ -250,13 +250,11 @@ impl LearnerState {
 
     /// Returns the figure that the learner has to estimate now, after the choice and before the fix. `None` if there is none.
     pub fn estimate<'a>(&self, stage: &'a Stage) -> Option<&'a Estimate> {
-        let chosen = self.answered(stage).is_some() && !self.nothing_hidden;
-        let open = self.progress_of(stage).estimate.is_none() && !self.tried(stage);
-        if chosen && open {
-            stage.estimate.as_ref()
-        } else {
-            None
+        let has_chosen = self.answered(stage).is_some() && !self.nothing_hidden;
+        if !has_chosen || self.progress_of(stage).estimate.is_some() || self.tried(stage) {
+            return None;
         }
+        stage.estimate.as_ref()
     }
 
     /// Keeps the range as the learner's estimate.
@@ -287,7 +285,7 @@ impl LearnerState {
     }
 
     /// Returns the index of the next question of the quiz: the first one without an answer, then those that are asked again.
-    fn quiz_at(&self, stage: &Stage) -> Option<usize> {
+    fn next_quiz_question(&self, stage: &Stage) -> Option<usize> {
         let answered = self.progress_of(stage).answers.len();
         if answered < stage.quiz.len() {
             return Some(answered);
@@ -311,29 +309,31 @@ impl LearnerState {
     /// Returns the number of quiz questions whose first answer was right.
     pub fn right_at_first(&self, stage: &Stage) -> usize {
         let first_answers = self.progress_of(stage).answers;
-        let answered = stage.quiz.iter().zip(first_answers);
-        answered
+        stage
+            .quiz
+            .iter()
+            .zip(first_answers)
             .filter(|(question, first)| question.answer == *first)
             .count()
     }
 
     /// Returns true if the quiz can be repeated: all questions were answered, and not all of them correctly.
     pub fn can_ask_again(&self, stage: &Stage) -> bool {
-        let known = self.progress_of(stage);
-        let answered = known.answers.len() >= stage.quiz.len();
+        let progress = self.progress_of(stage);
         self.looks_back(stage)
             && !self.nothing_hidden
-            && answered
-            && self.quiz_at(stage).is_none()
-            && known.quiz.len() < stage.quiz.len()
+            && progress.answers.len() >= stage.quiz.len()
+            && self.next_quiz_question(stage).is_none()
+            && progress.quiz.len() < stage.quiz.len()
     }
 
     /// Asks the wrongly answered questions of the quiz again. The score keeps the first answers.
     pub fn ask_again(&mut self, stage: &Stage) {
         let right = self.progress_of(stage).quiz;
-        let wrong = (0..stage.quiz.len()).filter(|at| !right.contains(at));
         let retry = QuizRetry {
-            open: wrong.collect(),
+            open: (0..stage.quiz.len())
+                .filter(|index| !right.contains(index))
+                .collect(),
             answers: BTreeMap::new(),
         };
         self.retries.insert(stage.id.clone(), retry);
@@ -347,21 +347,21 @@ impl LearnerState {
         let right = choice == question.answer;
         match quiz {
             None => {
-                let known = self.progress_mut(&stage.id);
-                known.prediction = Some(Prediction::Choice { choice, right });
-                known.state = known.state.max(StageState::Predicted);
+                let progress = self.progress_mut(&stage.id);
+                progress.prediction = Some(Prediction::Choice { choice, right });
+                progress.state = progress.state.max(StageState::Predicted);
             }
-            Some(at) => {
-                let known = self.progress_mut(&stage.id);
-                if at == known.answers.len() {
-                    known.answers.push(choice);
+            Some(index) => {
+                let progress = self.progress_mut(&stage.id);
+                if index == progress.answers.len() {
+                    progress.answers.push(choice);
                 }
-                if right && !known.quiz.contains(&at) {
-                    known.quiz.push(at);
+                if right && !progress.quiz.contains(&index) {
+                    progress.quiz.push(index);
                 }
                 if let Some(retry) = self.retries.get_mut(&stage.id) {
-                    retry.open.retain(|open| *open != at);
-                    retry.answers.insert(at, choice);
+                    retry.open.retain(|open| *open != index);
+                    retry.answers.insert(index, choice);
                 }
             }
         }
@@ -369,9 +369,10 @@ impl LearnerState {
 
     /// Returns the number of quiz questions answered correctly at any try. `None` until all were asked.
     pub fn quiz_right(&self, stage: &Stage) -> Option<usize> {
-        let known = self.progress_of(stage);
-        let (asked, right, all) = (known.answers.len(), known.quiz.len(), stage.quiz.len());
-        (asked >= all || right >= all).then_some(right)
+        let progress = self.progress_of(stage);
+        let right = progress.quiz.len();
+        let all = stage.quiz.len();
+        (progress.answers.len() >= all || right >= all).then_some(right)
     }
 }
 
@@ -422,8 +423,11 @@ impl LessonPage {
 
 /// Returns the pages that can be read now.
 pub fn pages(learner: &LearnerState, stage: &Stage) -> Vec<LessonPage> {
-    let sections = stage.lesson.sections.iter().enumerate();
-    let background = sections
+    let background = stage
+        .lesson
+        .sections
+        .iter()
+        .enumerate()
         .filter(|(_, section)| section.kind == SectionKind::Background)
         .map(|(at, _)| LessonPage::Background(at));
     [LessonPage::Start, LessonPage::Evidence]

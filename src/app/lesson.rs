@@ -8,10 +8,11 @@ use super::may::neighbour;
 use super::pages::Reading;
 use super::part::{FollowUp, FollowUps, Place};
 use super::{Action, Bench, Confirm, Effect, Mode, Overlay, View};
-use crate::course::check::Starter;
+use crate::course::check::{Check, Starter};
 use crate::course::journey::LastJourney;
-use crate::course::save_file::{Prediction, ProgressChange, StageState};
-use crate::course::{Course, Stage};
+use crate::course::save_file::{Prediction, ProgressChange, StageProgress, StageState};
+use crate::course::{Course, Estimate, PanelPointer, Stage};
+use crate::judge::StageReport;
 use crate::judge::stage::{StageFacts, evaluate};
 use protocol::Finished;
 use protocol::config::RunConfig;
@@ -52,14 +53,14 @@ impl Lesson {
 
     /// Returns the index of the stage with this number.
     pub(super) fn place_of_number(&self, number: u32) -> Option<usize> {
-        let mut stages = self.course.stages.iter();
-        stages.position(|stage| stage.number == number)
+        let stages = &self.course.stages;
+        stages.iter().position(|stage| stage.number == number)
     }
 
     /// Returns the index of the exercise with this id.
     pub(super) fn place_of_exercise(&self, id: &str) -> Option<usize> {
-        let mut exercises = self.course.exercises.iter();
-        exercises.position(|exercise| exercise.id == id)
+        let exercises = &self.course.exercises;
+        exercises.iter().position(|exercise| exercise.id == id)
     }
 
     /// Returns the index of the stage and the beat at which the last presentation ended.
@@ -79,9 +80,13 @@ impl Lesson {
     /// Returns the sum of the points for all ranges that were judged.
     pub fn range_points(&self) -> u32 {
         let points = |stage: &Stage| {
-            let known = self.learner.progress_of(stage);
+            let progress = self.learner.progress_of(stage);
             let estimate = stage.estimate.as_ref()?;
-            Some(estimate::points(estimate, known.estimate?, known.measured?))
+            Some(estimate::points(
+                estimate,
+                progress.estimate?,
+                progress.measured?,
+            ))
         };
         self.course.stages.iter().filter_map(points).sum()
     }
@@ -99,9 +104,12 @@ impl Lesson {
     }
 
     /// Carries out an action that a stage handles itself, live or recorded. `None` for any other action.
-    pub(super) fn update(&mut self, action: Action, context: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    pub(super) fn update(
+        &mut self,
+        action: Action,
+        stage: &Stage,
+        context: &Context,
+    ) -> Option<FollowUps> {
         let follows = match action {
             Action::NextStage => self.go_by(1),
             Action::PreviousStage => self.go_by(-1),
@@ -130,7 +138,7 @@ impl Lesson {
                 follows.push(FollowUp::Effect(self.saved(&stage.id)));
                 follows
             }
-            // The open knobs cover the lesson, so the learner is told where the hint is.
+            // The open knobs cover the lesson, so a notice names the place of the hint.
             Action::Hint if context.view.knobs => {
                 let (shown, of) = Reading::new(self, context).hints();
                 let text = format!("Hint {} of {of} is on page 1 of the lesson", shown + 1);
@@ -153,8 +161,9 @@ impl Lesson {
             _ => return None,
         };
         // An earlier notice asked for what the learner has done now.
-        let untell = [FollowUp::Untell { warnings: true }];
-        Some(untell.into_iter().chain(follows).collect())
+        let mut all = vec![FollowUp::ClearNotice { warnings: true }];
+        all.extend(follows);
+        Some(all)
     }
 
     /// Goes to the next stage or the one before. After the last stage, shows the summary.
@@ -164,13 +173,13 @@ impl Lesson {
         vec![to.map_or(summary, |at| FollowUp::Go(Place::Stage(at)))]
     }
 
+    /// Takes the answer to the open question and saves it. The verdict on a prediction waits for a measurement. The page of the quiz shows at
+    /// once whether an answer was right, and why.
     fn answer(&mut self, stage: &Stage, choice: usize) -> FollowUps {
-        let asked = self.learner.question(stage);
-        let quiz = asked.is_some_and(|(quiz, _)| quiz.is_some());
+        let question = self.learner.question(stage);
+        let is_quiz = question.is_some_and(|(quiz, _)| quiz.is_some());
         self.learner.answer(stage, choice);
-        // The prediction's verdict waits for a measurement; a question of the quiz is answered at once, and its page says
-        // whether it was right, and why.
-        let pages: &[LessonPage] = if quiz {
+        let pages: &[LessonPage] = if is_quiz {
             &[LessonPage::Quiz]
         } else {
             &[LessonPage::Start, LessonPage::Evidence]
@@ -195,42 +204,35 @@ impl Lesson {
     }
 
     /// Forgets what the learner did in the stage.
-    pub(super) fn reset(&mut self, _: &Context) -> Option<FollowUps> {
-        let stage = self.course.stages.get(self.learner.at)?;
+    pub(super) fn reset(&mut self, stage: &Stage) -> FollowUps {
         self.learner.forget(stage);
-        Some(vec![FollowUp::Effect(Effect::ResetStage {
+        vec![FollowUp::Effect(Effect::ResetStage {
             stage: stage.id.clone(),
-        })])
+        })]
     }
 
-    /// Notes that the learner looks at the fix without a prediction.
-    pub(super) fn skip_prediction(&mut self, _: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    /// Saves that the learner looks at the fix without a prediction.
+    pub(super) fn skip_prediction(&mut self, stage: &Stage) -> FollowUps {
         self.learner.skip(stage);
-        Some(vec![FollowUp::Effect(self.saved(&stage.id))])
+        vec![FollowUp::Effect(self.saved(&stage.id))]
     }
 
-    /// Notes that the learner continues without choosing the panel that shows the fault.
-    pub(super) fn skip_locating(&mut self, _: &Context) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
-        self.learner
-            .progress_mut(&stage.id)
-            .located
-            .get_or_insert(false);
+    /// Saves that the learner did not find the panel that shows the fault, and goes on to the first panel of the evidence.
+    pub(super) fn skip_locating(&mut self, stage: &Stage) -> FollowUps {
+        let progress = self.learner.progress_mut(&stage.id);
+        progress.located.get_or_insert(false);
         self.learner.second_try = false;
         let mut follows = vec![FollowUp::Effect(self.saved(&stage.id))];
         follows.extend(self.next_pointer(stage));
-        Some(follows)
+        follows
     }
 
-    /// Notes that the learner has tried the fix of the stage.
-    pub(super) fn note_fix_tried(&mut self, mode: &Mode) {
+    /// Remembers that the learner has tried the fix of the stage.
+    pub(super) fn mark_fix_tried(&mut self, mode: &Mode) {
         if mode.has_stage()
             && let Some(stage) = self.course.stages.get(self.learner.at)
         {
-            self.learner.note_fix_tried(stage);
+            self.learner.mark_fix_tried(stage);
         }
     }
 
@@ -239,16 +241,16 @@ impl Lesson {
     fn locate(&mut self, stage: &Stage, context: &Context) -> FollowUps {
         let reading = Reading::new(self, context);
         let row = reading.marked_row();
-        let panels = reading.panels_named(stage);
         let panel = context.view.focus.unwrap_or_default();
-        let mut pointers = stage
+        let pointers: Vec<&PanelPointer> = stage
             .evidence
             .iter()
-            .filter(|pointer| pointer.shows && pointer.panel == panel);
-        let right = pointers.clone().any(|pointer| pointer.is_row(&row));
+            .filter(|pointer| pointer.shows && pointer.panel == panel)
+            .collect();
+        let right = pointers.iter().any(|pointer| pointer.is_row(&row));
         let again = !right && !self.learner.second_try;
         let name = panel.into_str();
-        let text = match pointers.next() {
+        let text = match pointers.first() {
             Some(_) if right && self.learner.second_try => {
                 format!("Right, at the second try: you can see it in the panel {name}")
             }
@@ -261,6 +263,7 @@ impl Lesson {
                 format!("The panel {name} shows it, in another row: {rows}")
             }
             None if again => {
+                let panels = reading.panels_named(stage);
                 format!("The panel {name} does not show it. Try once more: {panels}?")
             }
             None => {
@@ -286,28 +289,29 @@ impl Lesson {
         follows
     }
 
-    /// Shows the next panel that the evidence names. After the last one, opens the first page before or at the cause.
+    /// Shows the next panel that the evidence names. After the last panel, opens the first background page, or the cause if there is none.
     fn next_pointer(&mut self, stage: &Stage) -> FollowUps {
-        let at = self.learner.pointer.map_or(0, |at| at + 1);
-        if let Some(pointer) = stage.evidence.get(at) {
-            self.learner.pointer = Some(at);
+        let next = self.learner.pointer.map_or(0, |index| index + 1);
+        if let Some(pointer) = stage.evidence.get(next) {
+            self.learner.pointer = Some(next);
             return vec![FollowUp::Mark(pointer.panel)];
         }
-        self.learner.note_evidence_seen(stage);
+        self.learner.mark_evidence_seen(stage);
         // The background pages come first, because the cause refers to them.
-        let next = pages(&self.learner, stage)
+        let page = pages(&self.learner, stage)
             .into_iter()
             .find(|page| !matches!(page, LessonPage::Start | LessonPage::Evidence));
-        let open = self.opened(stage, next.unwrap_or(LessonPage::Cause));
-        [FollowUp::ShowLesson].into_iter().chain(open).collect()
+        let mut follows = vec![FollowUp::ShowLesson];
+        follows.extend(self.opened(stage, page.unwrap_or(LessonPage::Cause)));
+        follows
     }
 
-    /// Returns from the walk through the evidence to the text. `None` if the learner is not on that walk.
-    pub(super) fn leave_walk(&mut self, _: &Context) -> Option<FollowUps> {
+    /// Ends the walk through the evidence and shows the text again. `None` if the learner is not on that walk.
+    pub(super) fn leave_walk(&mut self, stage: &Stage) -> Option<FollowUps> {
         self.learner.pointer.take()?;
-        let stage = self.course.stages.get(self.learner.at)?;
-        let page = self.opened(stage, LessonPage::Evidence);
-        Some([FollowUp::ShowLesson].into_iter().chain(page).collect())
+        let mut follows = vec![FollowUp::ShowLesson];
+        follows.extend(self.opened(stage, LessonPage::Evidence));
+        Some(follows)
     }
 
     /// Marks the stages before index `to` as skipped if they were not passed. `None` if there are none to mark.
@@ -318,9 +322,9 @@ impl Lesson {
         let mut follows = FollowUps::new();
         let course = Arc::clone(&self.course);
         for stage in course.stages.iter().take(to) {
-            let known = self.learner.progress_mut(&stage.id);
-            if known.state < StageState::Skipped {
-                known.state = StageState::Skipped;
+            let progress = self.learner.progress_mut(&stage.id);
+            if progress.state < StageState::Skipped {
+                progress.state = StageState::Skipped;
                 follows.push(FollowUp::Effect(self.saved(&stage.id)));
             }
         }
@@ -331,13 +335,12 @@ impl Lesson {
     /// measured figure that the stage's estimate is about.
     pub(super) fn judge(
         &mut self,
+        stage: &Stage,
         config: Option<&RunConfig>,
         finished: Option<&Finished>,
         truth: Option<f64>,
         context: &Context,
-    ) -> Option<FollowUps> {
-        let course = Arc::clone(&self.course);
-        let stage = course.stages.get(self.learner.at)?;
+    ) -> FollowUps {
         let measured = StageFacts {
             config,
             finished,
@@ -349,54 +352,60 @@ impl Lesson {
         let ratio = measured
             .pair
             .and_then(|pair| Some([pair.ratio, pair.low?, pair.high?]));
-        // The check that the broken configuration fails has the figure that is remembered.
-        let key = stage
-            .checks
-            .iter()
-            .find(|check| check.starter == Starter::Fails);
-        let found = report
-            .lines
-            .iter()
-            .find(|line| key.is_some_and(|key| key.name == line.name))
-            .map(|line| line.measured.clone());
+        let figure = remembered_figure(stage, &report);
         self.learner.report = Some(report);
-        let known = self.learner.progress_mut(&stage.id);
-        let before = known.clone();
+        let progress = self.learner.progress_mut(&stage.id);
+        let before = progress.clone();
         if passed {
             // Only the first measurement that passes the checks judges the range.
-            if known.estimate.is_some() && known.measured.is_none() {
-                known.measured = truth;
+            if progress.estimate.is_some() && progress.measured.is_none() {
+                progress.measured = truth;
             }
-            known.ratio = known.ratio.or(ratio);
-            known.found = known.found.take().or(found);
-            known.state = StageState::Passed;
+            progress.ratio = progress.ratio.or(ratio);
+            progress.found = progress.found.take().or(figure);
+            progress.state = StageState::Passed;
         }
-        let after = known.clone();
+        let after = progress.clone();
         let mut follows = FollowUps::new();
         if after.state != before.state {
-            let outside = stage.estimate.as_ref().is_some_and(|estimate| {
-                let judged = after.estimate.zip(after.measured);
-                judged.is_some_and(|(range, truth)| estimate::points(estimate, range, truth) == 0)
-            });
-            let predicted = match after.prediction {
-                Some(Prediction::Choice { right: true, .. }) if outside => {
-                    "; your answer was right, your range does not hold the figure"
-                }
-                Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
-                Some(Prediction::Choice { .. }) => "; your prediction was different",
-                _ => "",
-            };
+            let number = stage.number;
+            let verdict = verdict_on_prediction(stage, &after);
             let place = Reading::new(self, context)
                 .place_of_result()
                 .unwrap_or_default();
-            let number = stage.number;
             follows.push(FollowUp::tell(format!(
-                "Stage {number} passed: every required check is met{predicted}{place}"
+                "Stage {number} passed: every required check is met{verdict}{place}"
             )));
         }
         if after != before {
             follows.push(FollowUp::Effect(self.saved(&stage.id)));
         }
-        Some(follows)
+        follows
+    }
+}
+
+/// Returns the measured figure that is remembered of a passed stage: that of the check which the broken configuration fails.
+fn remembered_figure(stage: &Stage, report: &StageReport) -> Option<String> {
+    let fails = |check: &&Check| check.starter == Starter::Fails;
+    let name = &stage.checks.iter().find(fails)?.name;
+    let line = report.lines.iter().find(|line| line.name == *name)?;
+    Some(line.measured.clone())
+}
+
+/// Returns the verdict on the learner's prediction, as the end of a sentence. Empty if the prediction was skipped.
+fn verdict_on_prediction(stage: &Stage, progress: &StageProgress) -> &'static str {
+    let is_outside = |estimate: &Estimate| {
+        let judged = progress.estimate.zip(progress.measured);
+        judged.is_some_and(|(range, truth)| estimate::points(estimate, range, truth) == 0)
+    };
+    match progress.prediction {
+        Some(Prediction::Choice { right: true, .. })
+            if stage.estimate.as_ref().is_some_and(is_outside) =>
+        {
+            "; your answer was right, your range does not hold the figure"
+        }
+        Some(Prediction::Choice { right: true, .. }) => ", and your prediction was right",
+        Some(Prediction::Choice { .. }) => "; your prediction was different",
+        _ => "",
     }
 }

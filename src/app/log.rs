@@ -35,7 +35,7 @@ pub struct LogEntry {
     pub times: u64,
 }
 
-/// The last lines, and counts.
+/// The last lines, and the counts of lines that deserve attention.
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     pub entries: VecDeque<LogEntry>,
@@ -46,16 +46,15 @@ pub struct Log {
 }
 
 impl Log {
-    /// Adds one line. If it repeats the last one, only its count grows.
+    /// Adds one line. If it repeats the last line, only the count of that line grows.
     pub fn add(&mut self, origin: LogLevel, line: &str) {
         let text = sanitize::line(line.trim_end());
         if text.is_empty() {
             return;
         }
-        let why = if origin == LogLevel::Stray {
-            harmless(&text)
-        } else {
-            None
+        let why = match origin {
+            LogLevel::Stray => harmless(&text),
+            _ => None,
         };
         let level = if why.is_some() {
             LogLevel::Harmless

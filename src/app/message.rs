@@ -1,5 +1,5 @@
-//! The inputs of the screen's state (`Message`, `Action`) and its requests to the shell (`Effect`).
-//! All of them are plain data without keys, colours or clocks.
+//! The inputs of the screen's state (`Message`, `Action`) and its requests to the shell (`Effect`). None of them knows a key, a colour or
+//! a clock.
 
 use std::path::PathBuf;
 

@@ -151,13 +151,6 @@ impl Mode {
         }
     }
 
-    pub(super) fn recording_mut(&mut self) -> Option<&mut Replay> {
-        match self {
-            Self::Watching { recording, .. } | Self::Replay(recording) => Some(recording),
-            Self::Stage | Self::Free | Self::Mystery(_) | Self::Exercise(_) => None,
-        }
-    }
-
     /// Returns true if the recorded run of an exercise is on the screen.
     pub fn is_watching(&self) -> bool {
         matches!(self, Self::Watching { .. })

@@ -1,5 +1,5 @@
-//! The state of a mystery: A trains with hidden faults, and the learner changes B until it is judged right.
-//! This file holds plain data; `mystery/play.rs` changes it.
+//! The state of a mystery: A trains with hidden faults, and the learner changes B until it is judged right. `mystery/play.rs` changes
+//! this state.
 //!
 //! The screen shows a run without a stage. Its `Comparison` hides A's values in the knobs, and B's values until they are turned. Lints, the
 //! marks of the top line and reports are hidden too. Figures, kernel names and marks inside the panels stay visible: they are the evidence.
@@ -22,6 +22,7 @@ use protocol::config::RunConfig;
 #[derive(Clone, Debug)]
 pub struct MysteryRun {
     pub mystery: Mystery,
+    /// In milliseconds since the program began.
     pub began_ms: u64,
     /// The mystery was neither solved nor given up before, so its result counts in a race.
     pub first: bool,
@@ -31,11 +32,14 @@ pub struct MysteryRun {
     tried: Vec<RunConfig>,
     /// The number of knobs changed in all tried configurations.
     pub changes: usize,
-    /// The B that runs and the time when it began, in milliseconds.
+    /// The configuration of the B that runs, until it counts as tried, and the time when it began, in milliseconds since the program
+    /// began.
     present: Option<(RunConfig, u64)>,
     pub judging: Option<JudgeStep>,
-    /// The time when the judge began, if it is at work, and the length of its earlier work, both in milliseconds.
-    judged: (Option<u64>, u64),
+    /// The time when the judge's present work began, in milliseconds since the program began. `None` while it rests.
+    judging_since_ms: Option<u64>,
+    /// The length of the judge's earlier work, in milliseconds.
+    judged_ms: u64,
     /// The last pairs had the known-good configuration as A.
     pub paired_with_good: bool,
     /// The last verdict.
@@ -69,7 +73,8 @@ impl MysteryRun {
             changes: 0,
             present: None,
             judging: None,
-            judged: (None, 0),
+            judging_since_ms: None,
+            judged_ms: 0,
             paired_with_good: false,
             report: None,
             end: None,
@@ -79,9 +84,10 @@ impl MysteryRun {
 
     /// Returns the seconds since the mystery began, without those of the judge.
     pub fn seconds(&self, now_ms: u64) -> u64 {
-        let (since, before) = self.judged;
-        let judged = before + since.map_or(0, |since| now_ms.saturating_sub(since));
-        now_ms.saturating_sub(self.began_ms + judged) / 1000
+        let present_ms = self
+            .judging_since_ms
+            .map_or(0, |since| now_ms.saturating_sub(since));
+        now_ms.saturating_sub(self.began_ms + self.judged_ms + present_ms) / 1000
     }
 
     /// Returns the number of configurations that were tried after A.
@@ -89,19 +95,18 @@ impl MysteryRun {
         self.tried.len() - 1
     }
 
-    /// Notes the judge's present measurement. `None` means that the judge has ended.
+    /// Sets the judge's present measurement. `None` means that the judge has ended.
     pub(super) fn set_judging(&mut self, step: Option<JudgeStep>, now_ms: u64) {
-        let (since, before) = self.judged;
-        self.judged = match (&step, since) {
-            (Some(_), None) => (Some(now_ms), before),
-            (None, Some(since)) => (None, before + now_ms.saturating_sub(since)),
-            _ => self.judged,
-        };
+        if step.is_some() {
+            self.judging_since_ms.get_or_insert(now_ms);
+        } else if let Some(since) = self.judging_since_ms.take() {
+            self.judged_ms += now_ms.saturating_sub(since);
+        }
         self.judging = step;
     }
 
-    /// Notes a tried configuration. It costs the number of knobs in which it differs from the nearest one tried before.
-    pub(super) fn note_tried(&mut self, config: &RunConfig) {
+    /// Counts a tried configuration. It costs the number of knobs in which it differs from the nearest one tried before.
+    pub(super) fn count_tried(&mut self, config: &RunConfig) {
         let distances = self
             .tried
             .iter()
@@ -112,20 +117,26 @@ impl MysteryRun {
         }
     }
 
-    /// Returns the name of the mystery in the progress: seed and level, as in `7-2`.
+    /// Returns the name of the mystery in the progress.
     pub fn name(&self) -> String {
-        format!("{}-{}", self.mystery.seed, self.mystery.level())
+        name(self.mystery.seed, self.mystery.level())
     }
+}
+
+/// Returns the name of a mystery in the progress: seed and level, as in `7-2`.
+fn name(seed: u64, level: u8) -> String {
+    format!("{seed}-{level}")
 }
 
 /// Returns the first seed of the level that the learner has not solved.
 pub fn unsolved(progress: &Progress, level: u8) -> u64 {
-    let solved = |seed: &u64| progress.mysteries.contains_key(&format!("{seed}-{level}"));
-    (1..).find(|seed| !solved(seed)).unwrap_or(1)
+    (1..)
+        .find(|seed| !progress.mysteries.contains_key(&name(*seed, level)))
+        .unwrap_or(1)
 }
 
 /// The number of solved mysteries of a level after which the list offers the next level.
-const ENOUGH: usize = 3;
+const SOLVED_FOR_NEXT_LEVEL: usize = 3;
 
 /// Returns the level that the list offers.
 pub fn next_level(progress: &Progress) -> u8 {
@@ -135,6 +146,6 @@ pub fn next_level(progress: &Progress) -> u8 {
         names.filter(|name| name.ends_with(&end)).count()
     };
     (1..LEVELS)
-        .find(|level| solved(level) < ENOUGH)
+        .find(|level| solved(level) < SOLVED_FOR_NEXT_LEVEL)
         .unwrap_or(LEVELS)
 }

@@ -1,5 +1,5 @@
-//! The speaker view on another terminal: the notes of the present beat, the next beat, and the agenda with its times. The notes are plain
-//! data, made from the state and sent to that terminal as one JSON object a line.
+//! The speaker view on another terminal: the notes of the present beat, the next beat, and the agenda with its times. The notes are made
+//! from the state and sent to that terminal as one JSON object a line; its requests come back one a line, as in `go-to 3 2`.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,6 +7,7 @@ use super::beats::{VoteState, cues};
 use super::figures::{as_found, figures};
 use super::{Action, App};
 use crate::class::board::VoteTally;
+use crate::course::Stage;
 use crate::course::placeholder::{FigureSources, fill};
 use crate::course::save_file::letter;
 use crate::sanitize;
@@ -100,51 +101,19 @@ impl SpeakerRequest {
 /// Returns the notes for the beat on the screen. `None` if no beat is shown.
 pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let presentation = app.presenter.presentation.as_ref()?;
-    let (beat, cue, stage) = (app.beat()?, app.cue()?, app.stage()?);
-    let now = figures(app);
-    let found = now.as_ref().map(|now| as_found(app, now));
-    let filled = |text: &str| match &found {
-        Some(found) => fill(text, found),
+    let beat = app.beat()?;
+    let cue = app.cue()?;
+    let stage = app.stage()?;
+    let present = figures(app);
+    let sources = present.as_ref().map(|present| as_found(app, present));
+    let filled = |text: &str| match &sources {
+        Some(sources) => fill(text, sources),
         None => text.to_owned(),
-    };
-    let stages = &app.lesson.course.stages;
-    // The figures of the next stage are not measured yet.
-    let begin_of_next_stage = || {
-        let stage = stages.get(beat.stage + 1)?;
-        let no_figures = FigureSources::none(&stage.broken);
-        Some(fill(&cues(stage).first()?.say, &no_figures))
     };
     let next = match cues(stage).get(beat.at + 1) {
         Some(cue) => Some(filled(&cue.say)),
-        None => begin_of_next_stage(),
+        None => begin_of_stage(app, beat.stage + 1),
     };
-    let used_ms = |stage: usize, beat: usize| {
-        let used = app.presenter.beat_ms.get(&(stage, beat));
-        used.copied().unwrap_or(0)
-    };
-    let mut agenda = Vec::new();
-    for (at, stage) in stages.iter().enumerate() {
-        let cues = cues(stage);
-        let all_used_ms: u64 = (0..cues.len()).map(|beat| used_ms(at, beat)).sum();
-        agenda.push(AgendaItem {
-            number: stage.number,
-            beats: cues.len(),
-            title: stage.title.clone(),
-            planned_s: cues.iter().map(|cue| seconds(cue.minutes)).sum(),
-            used_s: all_used_ms / 1000,
-        });
-    }
-    let mut vote = Vec::new();
-    if beat.vote == VoteState::Open {
-        for (at, choice) in stage.prediction.choices.iter().enumerate() {
-            let right = if at == stage.prediction.answer {
-                "  (right)"
-            } else {
-                ""
-            };
-            vote.push(format!("{}  {choice}{right}", letter(at)));
-        }
-    }
     Some(SpeakerNotes {
         stage: stage.number,
         title: stage.title.clone(),
@@ -154,15 +123,62 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
         notes: filled(&cue.notes),
         next: next.unwrap_or_default(),
         planned_s: seconds(cue.minutes),
-        used_s: used_ms(beat.stage, beat.at) / 1000,
-        vote,
+        used_s: used_ms(app, beat.stage, beat.at) / 1000,
+        vote: if beat.vote == VoteState::Open {
+            marked_choices(stage)
+        } else {
+            Vec::new()
+        },
         votes: app.tally().map_or_else(String::new, VoteTally::in_words),
         covered: presentation.audience_screen.into_str().to_owned(),
         run: app.bench.run.state.into_str().to_owned(),
-        agenda,
+        agenda: agenda(app),
     })
 }
 
+/// Returns the text of the first beat of the stage at this index. Its figures are not measured yet. `None` past the last stage.
+fn begin_of_stage(app: &App, index: usize) -> Option<String> {
+    let stage = app.lesson.course.stages.get(index)?;
+    let no_figures = FigureSources::none(&stage.broken);
+    Some(fill(&cues(stage).first()?.say, &no_figures))
+}
+
+/// Returns the time for which a beat was shown in this session, in milliseconds.
+fn used_ms(app: &App, stage: usize, beat: usize) -> u64 {
+    let times = &app.presenter.beat_ms;
+    times.get(&(stage, beat)).copied().unwrap_or(0)
+}
+
+/// Returns the stages of the course with their times.
+fn agenda(app: &App) -> Vec<AgendaItem> {
+    let mut agenda = Vec::new();
+    for (index, stage) in app.lesson.course.stages.iter().enumerate() {
+        let cues = cues(stage);
+        let beats_ms: u64 = (0..cues.len()).map(|beat| used_ms(app, index, beat)).sum();
+        agenda.push(AgendaItem {
+            number: stage.number,
+            beats: cues.len(),
+            title: stage.title.clone(),
+            planned_s: cues.iter().map(|cue| seconds(cue.minutes)).sum(),
+            used_s: beats_ms / 1000,
+        });
+    }
+    agenda
+}
+
+/// Returns the choices of a stage's prediction with their letters, the right one marked.
+fn marked_choices(stage: &Stage) -> Vec<String> {
+    let question = &stage.prediction;
+    let mut choices = Vec::new();
+    for (index, choice) in question.choices.iter().enumerate() {
+        let is_right = index == question.answer;
+        let mark = if is_right { "  (right)" } else { "" };
+        choices.push(format!("{}  {choice}{mark}", letter(index)));
+    }
+    choices
+}
+
+/// Converts minutes to whole seconds.
 fn seconds(minutes: f64) -> u64 {
     (60.0 * minutes) as u64
 }
@@ -171,16 +187,16 @@ impl SpeakerNotes {
     /// Returns the beat `by` places after `from`. Beats are pairs of the stage's number and the beat's number in it, from 1. `None` past
     /// either end.
     pub fn beat_from(&self, from: (u32, usize), by: isize) -> Option<(u32, usize)> {
-        let all: Vec<(u32, usize)> = self
+        let beats: Vec<(u32, usize)> = self
             .agenda
             .iter()
             .flat_map(|stage| (1..=stage.beats).map(|beat| (stage.number, beat)))
             .collect();
-        let at = all.iter().position(|beat| *beat == from)?;
-        all.get(at.checked_add_signed(by)?).copied()
+        let index = beats.iter().position(|beat| *beat == from)?;
+        beats.get(index.checked_add_signed(by)?).copied()
     }
 
-    /// Returns the seconds for which beats were shown, all together.
+    /// Returns the seconds for which all beats together were shown.
     pub fn used_in_all_s(&self) -> u64 {
         self.agenda.iter().map(|stage| stage.used_s).sum()
     }

@@ -51,7 +51,9 @@ pub struct Opened {
     pub row: usize,
     /// The scroll offsets of the ledger and of the lints, in lines.
     pub scroll: [u16; 2],
+    /// The full name of the selected kernel is shown.
     pub naming: bool,
+    /// The help is shown.
     pub help: bool,
     /// The pages of the course about the lints.
     pub pages: Vec<BackgroundText>,
@@ -60,7 +62,7 @@ pub struct Opened {
 }
 
 /// Returns the beginning and end of each step, in nanoseconds of the trace. Empty if the profile marks no steps.
-fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
+fn steps(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
     if let (Some(steps), None) = (&figures.steps, &trace.counted) {
         return steps.iter().map(|step| step.span).collect();
     }
@@ -75,21 +77,24 @@ fn spans(trace: &Trace, figures: &Summary) -> Vec<(i64, i64)> {
         .collect()
 }
 
+/// Returns true if a kernel begins within this span, in nanoseconds of the trace.
+fn has_kernels(trace: &Trace, (from, to): (i64, i64)) -> bool {
+    let first = trace.slices.partition_point(|slice| slice.start < from);
+    trace.slices[first..]
+        .iter()
+        .take_while(|slice| slice.start < to)
+        .any(|slice| slice.kind == SliceKind::Kernel)
+}
+
 impl Opened {
     /// Makes the state that shows the first step with kernels; in a recording, the last one. `texts` are the course's pages.
     pub fn new(trace: Trace, figures: Summary, texts: &[BackgroundText]) -> Self {
-        let spans = spans(&trace, &figures);
-        let has_kernels = |&(from, to): &(i64, i64)| {
-            let first = trace.slices.partition_point(|slice| slice.start < from);
-            trace.slices[first..]
-                .iter()
-                .take_while(|slice| slice.start < to)
-                .any(|slice| slice.kind == SliceKind::Kernel)
-        };
+        let steps = steps(&trace, &figures);
+        let has_kernels = |step: &(i64, i64)| has_kernels(&trace, *step);
         let shown = match trace.counted {
             // The figures of a recording are those of its latest profile.
-            Some(_) => spans.iter().rposition(has_kernels),
-            None => spans.iter().position(has_kernels),
+            Some(_) => steps.iter().rposition(has_kernels),
+            None => steps.iter().position(has_kernels),
         };
         let mut pages: Vec<BackgroundText> = Vec::new();
         for page in figures.lints.iter().filter_map(|lint| page_of(lint.name)) {
@@ -100,7 +105,7 @@ impl Opened {
             }
         }
         Self {
-            view: TimelineView::new(Arc::new(trace), spans, shown.unwrap_or(0)),
+            view: TimelineView::new(Arc::new(trace), steps, shown.unwrap_or(0)),
             figures,
             focus: OpenedPanel::Kernels,
             expanded: false,

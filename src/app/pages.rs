@@ -10,7 +10,7 @@ use super::learner::Activity;
 pub use super::learner::{LessonPage, pages};
 use super::lesson::Context;
 use super::may::Refusal::{self, NothingHere};
-use super::may::{here, neighbour, not_now, unless};
+use super::may::{neighbour, not_now, offer_if, refuse_if};
 use super::{Action, LearnerState, Lesson};
 use crate::course::Stage;
 use crate::panel::Panel;
@@ -64,7 +64,7 @@ impl<'a> Reading<'a> {
         let all = pages(self.learner(), stage);
         let shown = self.context.view.lesson_page;
         match all.iter().position(|page| *page == shown) {
-            Some(at) => (all[at], at + 1, all.len()),
+            Some(index) => (shown, index + 1, all.len()),
             None => (LessonPage::Start, 1, all.len()),
         }
     }
@@ -97,8 +97,8 @@ impl<'a> Reading<'a> {
             return None;
         }
         let all = pages(self.learner(), self.stage_read()?);
-        let at = all.iter().position(|page| *page == LessonPage::Result)?;
-        let number = at + 1;
+        let index = all.iter().position(|page| *page == LessonPage::Result)?;
+        let number = index + 1;
         (self.page().1 != number).then(|| format!("; page {number} of the lesson shows the result"))
     }
 
@@ -129,21 +129,21 @@ impl<'a> Reading<'a> {
 
     /// Returns true if the learner is asked which panel shows the fault, before the evidence is pointed out.
     pub fn asks_where(&self) -> bool {
-        let asks = |stage: &Stage| {
-            let learner = self.learner();
-            let asked = learner.second_try || !self.points_out(stage);
-            asked && learner.activity(stage) == Activity::Evidence
+        let Some(stage) = self.stage_read() else {
+            return false;
         };
-        !self.context.presents && self.stage_read().is_some_and(asks)
+        let learner = self.learner();
+        let is_open = learner.second_try || !self.points_out(stage);
+        !self.context.presents && is_open && learner.activity(stage) == Activity::Evidence
     }
 
-    /// Returns true if the panels of the evidence may be pointed out: the learner has answered where the fault shows, or need not find it.
+    /// Returns true if the panels of the evidence may be pointed out: the learner has answered where the fault shows, or is not asked.
     pub fn points_out(&self, stage: &Stage) -> bool {
         let learner = self.learner();
-        let located = learner.progress_of(stage).located.is_some() && !learner.second_try;
+        let has_answered = learner.progress_of(stage).located.is_some() && !learner.second_try;
         self.context.presents
             || !self.context.mode.reads_stage()
-            || located
+            || has_answered
             || learner.pointer.is_some()
             || learner.revealed(stage)
     }
@@ -185,7 +185,7 @@ impl<'a> Reading<'a> {
         row.unwrap_or_default()
     }
 
-    /// Returns true if something is hidden until the learner has predicted, or the class has voted. `what` names a panel or a part of one.
+    /// Returns true if `what`, a panel or a part of one, is hidden until the learner has predicted or the class has voted.
     pub fn withholds(&self, what: &str) -> bool {
         let withheld = |stage| self.learner().withholds(stage, what);
         !self.context.mode.is_watching() && self.stage().is_some_and(withheld)
@@ -194,8 +194,9 @@ impl<'a> Reading<'a> {
     /// Like `withholds`, but for anything that gives the fault away at a glance (a header figure, the lints). It stays hidden until the
     /// learner has answered where the fault shows.
     pub fn withholds_mark(&self, what: &str) -> bool {
-        let open = |stage: &Stage| LearnerState::hides(stage, what) && !self.points_out(stage);
-        self.withholds(what) || !self.context.mode.is_watching() && self.stage().is_some_and(open)
+        let withheld = |stage: &Stage| LearnerState::hides(stage, what) && !self.points_out(stage);
+        let in_stage = !self.context.mode.is_watching() && self.stage().is_some_and(withheld);
+        self.withholds(what) || in_stage
     }
 
     /// Returns the number of hints on the screen and the number of all hints, of the open exercise or else of the stage.
@@ -216,7 +217,8 @@ impl<'a> Reading<'a> {
 impl Reading<'_> {
     /// Returns an error with the reason if an action on the text is not possible now. `None` if the action is not about the text.
     pub(super) fn may(&self, action: Action) -> Option<Result<(), Refusal>> {
-        let (view, learner) = (self.context.view, self.learner());
+        let view = self.context.view;
+        let learner = self.learner();
         Some(match action {
             Action::Stage(number) => self.may_go_to(number),
             Action::NextStage => self.may_go_by(1),
@@ -224,7 +226,7 @@ impl Reading<'_> {
             Action::Question => self.may_ask(),
             Action::RangeShift(by) => self.may_set_range(by, RangeSteps::shift),
             Action::RangeWiden(by) => self.may_set_range(by, RangeSteps::widen),
-            Action::RangeKeep if self.estimates() => unless(
+            Action::RangeKeep if self.estimates() => refuse_if(
                 learner.range.is_none(),
                 "No range yet: the arrow keys place one on the scale",
             ),
@@ -232,13 +234,15 @@ impl Reading<'_> {
             Action::Hint => self.may_hint(),
             Action::Locate => self.may_locate(),
             Action::Type(letter) if self.estimates() && !view.typing() => {
-                here(letter.is_ascii_digit() || letter == '.')
+                offer_if(letter.is_ascii_digit() || letter == '.')
             }
-            Action::Erase if self.estimates() && !view.typing() => here(!learner.typed.is_empty()),
-            Action::NextPointer => here(self.activity() == Some(Activity::Evidence)),
+            Action::Erase if self.estimates() && !view.typing() => {
+                offer_if(!learner.typed.is_empty())
+            }
+            Action::NextPointer => offer_if(self.activity() == Some(Activity::Evidence)),
             Action::Evidence => {
                 let named = self.stage().is_some_and(|stage| !stage.evidence.is_empty());
-                here(named && !self.asks_where())
+                offer_if(named && !self.asks_where())
             }
             Action::TurnPage(by) if view.overlay.is_none() => self.may_read_on(by),
             Action::Scroll(lines) if self.turns_pages(lines) => self.may_read_on(lines.signum()),
@@ -250,16 +254,17 @@ impl Reading<'_> {
         let Some(at) = self.lesson.place_of_number(number) else {
             return Err(not_now(format!("There is no stage {number}")));
         };
-        let there = at == self.learner().at && self.context.mode.reads_stage();
-        here(!there || self.context.presents || self.context.view.overlay.is_some())
+        let is_there = at == self.learner().at && self.context.mode.reads_stage();
+        offer_if(!is_there || self.context.presents || self.context.view.overlay.is_some())
     }
 
     fn may_go_by(&self, by: isize) -> Result<(), Refusal> {
-        let (course, at) = (&self.lesson.course, self.learner().at);
-        if let Some(at) = self.context.mode.exercise() {
-            return neighbour(at, by, course.exercises.len(), "exercise").map(drop);
+        let course = &self.lesson.course;
+        let at = self.learner().at;
+        if let Some(exercise) = self.context.mode.exercise() {
+            return neighbour(exercise, by, course.exercises.len(), "exercise").map(drop);
         }
-        here(!course.stages.is_empty())?;
+        offer_if(!course.stages.is_empty())?;
         // The summary follows the last stage. From a run without a stage, both keys lead back to the present stage.
         match self.stage() {
             Some(_) if by < 0 => neighbour(at, by, course.stages.len(), "stage").map(drop),
@@ -269,20 +274,20 @@ impl Reading<'_> {
 
     fn may_ask(&self) -> Result<(), Refusal> {
         let stage = self.stage_read().ok_or(NothingHere)?;
-        here(match self.asked_on() {
+        offer_if(match self.asked_on() {
             Some(_) => !(self.context.view.lesson_visible() && self.asked_here()),
             None => self.learner().can_ask_again(stage),
         })
     }
 
     fn may_set_range(&self, by: i32, change: fn(&mut RangeSteps, i32)) -> Result<(), Refusal> {
-        here(self.estimates())?;
+        offer_if(self.estimates())?;
         let stays = self.learner().range.is_some_and(|range| {
             let mut changed = range;
             change(&mut changed, by);
             changed == range
         });
-        unless(stays, "The range goes no further that way")
+        refuse_if(stays, "The range goes no further that way")
     }
 
     /// Refuses a panel without figures as the answer to where the fault shows.
@@ -290,32 +295,32 @@ impl Reading<'_> {
         let focus = self.context.view.focus;
         let asked = focus.filter(|panel| *panel != Panel::Lesson && self.asks_where());
         let panel = asked.ok_or(NothingHere)?;
-        let picture = matches!(
+        let is_picture = matches!(
             panel,
             Panel::Loss | Panel::Roofline | Panel::Exponents | Panel::Timeline
         );
-        let drawn = picture && self.context.bench.run.step().is_some();
-        let shown = drawn || !self.marked_row().is_empty();
-        let hidden = self.withholds_mark(panel.into_str());
+        let is_drawn = is_picture && self.context.bench.run.step().is_some();
+        let has_figure = is_drawn || !self.marked_row().is_empty();
+        let is_hidden = self.withholds_mark(panel.into_str());
         let why = "This panel shows no figure now that could be marked";
-        unless(hidden || !shown, why)
+        refuse_if(is_hidden || !has_figure, why)
     }
 
     fn may_hint(&self) -> Result<(), Refusal> {
         let (shown, hints) = self.hints();
-        here(hints > 0 && !self.context.mode.is_replay())?;
-        unless(shown == hints, "All hints are shown")?;
+        offer_if(hints > 0 && !self.context.mode.is_replay())?;
+        refuse_if(shown == hints, "All hints are shown")?;
         // The second and third hints of a stage nearly give the answer to the prediction.
-        let predicted = |stage| self.learner().predicted(stage);
-        let open = self.stage_read().is_some_and(|stage| !predicted(stage));
+        let is_open = |stage| !self.learner().predicted(stage);
+        let question_open = self.stage_read().is_some_and(is_open);
         let why = "The next hint comes once you have answered the question";
-        unless(open && shown > 0, why)
+        refuse_if(question_open && shown > 0, why)
     }
 
     fn may_read_on(&self, by: i32) -> Result<(), Refusal> {
-        here(self.stage_read().is_some())?;
-        let more = self.context.view.lines_left(by) > 0 || self.page_after(by).is_some();
-        unless(!more && by < 0, "This is the first page for now")?;
-        unless(!more, "This is the last page for now")
+        offer_if(self.stage_read().is_some())?;
+        let is_end = self.context.view.lines_left(by) == 0 && self.page_after(by).is_none();
+        refuse_if(is_end && by < 0, "This is the first page for now")?;
+        refuse_if(is_end, "This is the last page for now")
     }
 }

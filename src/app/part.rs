@@ -5,28 +5,31 @@
 //! - `update(&mut self, action, …) -> Option<FollowUps>`, which carries out an action; `None` means that the action is not the part's;
 //! - methods that take an event or news and return `FollowUps`.
 //!
-//! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references. A context shows
-//! the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::take`); the
+//! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references, and `Membership`
+//! gets the whole `App` without itself. They show the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::handle`); the
 //! start of a measurement is an example. Moving the learner to another place changes several parts at once, so it is a method of `App`;
 //! parts request it with `FollowUp::Go`.
 //!
 //! | part | its `update` |
 //! |---|---|
-//! | `Lesson` | `lesson.rs`; `Reading` (`pages.rs`) says which pages can be read now |
+//! | `Lesson` | `lesson.rs`; `Reading` (`pages.rs`) knows which pages can be read now |
 //! | `Bench` | `edit.rs` for the knobs; `bench.rs` and `attempts.rs` for requests to the engine and for past runs |
 //! | `Exercises`, `MysteryRun` | `exercise/work.rs`, `mystery/play.rs` |
-//! | `Membership` | `member/share.rs` |
+//! | `Membership` | `member/calls.rs` |
 //! | `Presenter` | `presenter.rs` |
 //! | `Devices` | `devices.rs` |
 //! | `View` | `view_actions.rs` |
 
+use std::sync::Arc;
+
 use super::exercise::{self, ExerciseState, Exercises};
 use super::learner::LessonPage;
 use super::lesson::{self, Lesson};
-use super::member::{Membership, share};
+use super::member::Membership;
 use super::mystery::{MysteryRun, play};
 use super::pages::Reading;
 use super::{Action, App, Confirm, Effect, Overlay, Panel};
+use crate::course::Stage;
 use crate::course::save_file::{ProgressChange, StageProgress};
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec};
@@ -45,7 +48,7 @@ pub(super) enum FollowUp {
     Warn(String),
     /// Replaces the progress of the stage or exercise with this id, and saves it.
     Keep(String, Box<StageProgress>),
-    /// Notes these points as a score of the mystery with this name, and saves it.
+    /// Adds these points to the scores of the mystery with this name, and saves them.
     KeepScore(String, u32),
     /// Shows one more hint for the stage or exercise with this id, if there is one.
     NextHint(String),
@@ -62,12 +65,9 @@ pub(super) enum FollowUp {
     /// Gives an expanded panel its normal size back.
     Shrink,
     /// Removes the notice on the screen. A warning stays unless `warnings` is true.
-    Untell {
-        warnings: bool,
-    },
-    /// Says that the screen looks as before, so that no frame has to be drawn.
+    ClearNotice { warnings: bool },
+    /// Leaves the last frame on the screen, because nothing on it has changed.
     Unseen,
-    Nothing,
     /// Shows this card from its first line. `None` closes the open card.
     Card(Option<Overlay>),
     /// Asks the learner to confirm.
@@ -76,8 +76,8 @@ pub(super) enum FollowUp {
     View(Action),
     /// Shows the values of A, which were hidden.
     Reveal,
-    /// Handles a change of B. True delays its run, because more changes may come.
-    Changed(bool),
+    /// Handles a change of B. `delayed` makes its run wait, because more changes may come.
+    Changed { delayed: bool },
     /// Starts this run instead of the one in progress.
     Run(RunSpec),
     /// Measures these two in turns. Their curves and figures stay, because pairs only measure times.
@@ -167,42 +167,49 @@ impl App {
         })
     }
 
-    /// Calls `to` for the lesson and performs its follow-ups. Returns false if `to` returns `None`.
-    pub(super) fn in_lesson(
+    /// Calls `to` for the lesson and the learner's stage, and performs its follow-ups. Returns false in an empty course, or if `to` returns
+    /// `None`.
+    pub(super) fn in_lesson<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Lesson, &lesson::Context) -> Option<FollowUps>,
+        to: impl FnOnce(&mut Lesson, &Stage, &lesson::Context) -> F,
     ) -> bool {
+        let course = Arc::clone(&self.lesson.course);
+        let Some(stage) = course.stages.get(self.lesson.learner.at) else {
+            return false;
+        };
         let context = lesson::Context {
             mode: &self.mode,
             bench: &self.bench,
             view: &self.view,
             presents: self.presenter.presentation.is_some(),
         };
-        let follows = to(&mut self.lesson, &context);
+        let follows = to(&mut self.lesson, stage, &context);
         self.carry_out(follows)
     }
 
     /// Returns the lesson as it can be read now.
     pub fn reading(&self) -> Reading<'_> {
-        let context = lesson::Context {
-            mode: &self.mode,
-            bench: &self.bench,
-            view: &self.view,
-            presents: self.presenter.presentation.is_some(),
-        };
-        Reading::new(&self.lesson, &context)
+        Reading::new(
+            &self.lesson,
+            &lesson::Context {
+                mode: &self.mode,
+                bench: &self.bench,
+                view: &self.view,
+                presents: self.presenter.presentation.is_some(),
+            },
+        )
     }
 
     /// Calls `to` for the class and performs its follow-ups. Returns false if the learner is in no class, or if `to` returns `None`.
     pub(super) fn in_class<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Membership, &share::Context) -> F,
+        to: impl FnOnce(&mut Membership, &App) -> F,
     ) -> bool {
-        // The context borrows the whole `App`, so the class is taken out meanwhile. The context reads nothing of it.
+        // The membership reads many other parts, so it is taken out of the `App` meanwhile and gets the rest.
         let Some(mut member) = self.class.take() else {
             return false;
         };
-        let follows = to(&mut member, &self.class_context()).into();
+        let follows = to(&mut member, self).into();
         self.class = Some(member);
         self.carry_out(follows)
     }
@@ -222,11 +229,12 @@ impl App {
         self.carry_out(follows)
     }
 
-    /// Performs the follow-ups of a part in their order. Returns false for `None`, the answer of a part to an action that is not its own.
+    /// Performs the follow-ups of a part in their order. Returns false for `None`, with which a part answers an action that is not its own.
     pub(super) fn carry_out(&mut self, follows: impl Into<Option<FollowUps>>) -> bool {
-        let asked: Option<FollowUps> = follows.into();
-        let concerned = asked.is_some();
-        for follow in asked.into_iter().flatten() {
+        let Some(follows) = follows.into() else {
+            return false;
+        };
+        for follow in follows {
             match follow {
                 FollowUp::Effect(effect) => self.effects.push(effect),
                 FollowUp::Tell(text) => self.tell(&text, false),
@@ -236,8 +244,8 @@ impl App {
                     self.effects.push(self.lesson.saved(&id));
                 }
                 FollowUp::KeepScore(name, points) => {
-                    let known = self.lesson.learner.progress.mysteries.entry(name.clone());
-                    let score = known.or_default();
+                    let scores = &mut self.lesson.learner.progress.mysteries;
+                    let score = scores.entry(name.clone()).or_default();
                     score.last = points;
                     score.best = score.best.max(points);
                     let change = ProgressChange::Mystery(name, *score);
@@ -252,11 +260,10 @@ impl App {
                 FollowUp::Page(page) => self.view.open_page(page),
                 FollowUp::Mark(panel) => self.view.mark(panel),
                 FollowUp::Shrink => self.view.expanded = false,
-                FollowUp::Untell { warnings } => {
+                FollowUp::ClearNotice { warnings } => {
                     let notice = &mut self.view.notice;
                     notice.take_if(|notice| warnings || !notice.warning);
                 }
-                FollowUp::Nothing => {}
                 FollowUp::Unseen => self.view.revision -= 1,
                 FollowUp::TextToTop => {
                     self.view.scroll.remove(&Panel::Lesson);
@@ -269,7 +276,7 @@ impl App {
                 FollowUp::View(action) => self.act_on_view(action),
                 FollowUp::Reveal => self.bench.comparison.hidden = false,
                 // While an exercise is measured, the run has to wait.
-                FollowUp::Changed(delayed) => match self.may_move_run() {
+                FollowUp::Changed { delayed } => match self.may_move_run() {
                     Ok(()) => self.b_changed(delayed),
                     Err(refusal) => {
                         self.carry_out(refusal.notice());
@@ -286,9 +293,9 @@ impl App {
                 FollowUp::Resume if self.bench.run.state.is_paused() => self.pause(),
                 FollowUp::Pause | FollowUp::Resume => {}
                 FollowUp::Wait => {
-                    let (command, moved) = self.bench.wait(self.clock.now_ms);
+                    let (command, made_steps) = self.bench.wait(self.clock.now_ms);
                     self.effects.extend(command.map(Effect::Send));
-                    self.presenter.note_wait(moved);
+                    self.presenter.mark_waiting(made_steps);
                 }
                 FollowUp::Use(device) => self.use_device(&device),
                 FollowUp::OrderAnswer => self.order_answer(),
@@ -301,6 +308,6 @@ impl App {
                 FollowUp::Go(Place::Free(config)) => self.run_free(*config),
             }
         }
-        concerned
+        true
     }
 }

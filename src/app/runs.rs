@@ -1,4 +1,4 @@
-//! Requests for runs: start, toggle, pair, pause. Each function sends commands to the engine and notes the awaited answer.
+//! Requests for runs: start, toggle, pair, pause. Each function sends commands to the engine; `Bench::pending` holds the awaited answer.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::course::save_file::ProgressChange;
 use protocol::config::RunConfig;
 use protocol::{Command, RunSpec, Slot};
 
-/// Tells the learner that another run has replaced the pairs.
+/// The notice that another run has replaced the pairs.
 pub(super) const PAIRS_ENDED: &str = "The pairs ended without a verdict; T measures them again";
 
 impl App {
@@ -54,12 +54,12 @@ impl App {
 
     /// Starts A of a comparison that replaces another one. After the first run of the session, asks for the devices.
     pub(super) fn begin_with_a(&mut self) {
-        let first = self.bench.run.wanted.is_none();
+        let is_first = self.bench.run.wanted.is_none();
         self.bench.run.story.forget();
         self.bench.pending.due_ms = None;
         self.end_pairs();
         self.start(self.bench.comparison.run_a());
-        if first {
+        if is_first {
             self.probe_devices();
         }
     }
@@ -88,11 +88,11 @@ impl App {
 
     /// Hides earlier configurations of B while A and B are compared. At a beat of A, hides all of B.
     pub(super) fn show_present_b(&mut self) {
-        let comes_later = self.beat().is_some_and(|beat| beat.variant == Slot::A);
+        let hides_b = self.beat().is_some_and(|beat| beat.variant == Slot::A);
         if self.mode.compares() {
             let present = &self.bench.comparison.config_b;
             let story = &mut self.bench.run.story;
-            story.show_b(|run| !comes_later && run.description.has(present));
+            story.show_b(|run| !hides_b && run.description.has(present));
         }
     }
 
@@ -128,7 +128,7 @@ impl App {
         self.cancel_verdict();
         let slot = self.bench.other_side();
         if slot == Slot::B {
-            self.lesson.note_fix_tried(&self.mode);
+            self.lesson.mark_fix_tried(&self.mode);
         }
         self.change_to(self.bench.comparison.run_of(slot));
     }
@@ -147,10 +147,11 @@ impl App {
         self.bench.pending.due_ms = None;
         self.renew_engine();
         self.show_present_b();
-        let (a, b) = (self.bench.comparison.run_a(), self.bench.comparison.run_b());
         self.lesson.learner.pair = None;
-        self.lesson.note_fix_tried(&self.mode);
-        self.carry_out(vec![FollowUp::Pairs([a, b])]);
+        self.lesson.mark_fix_tried(&self.mode);
+        let comparison = &self.bench.comparison;
+        let pairs = FollowUp::Pairs([comparison.run_a(), comparison.run_b()]);
+        self.carry_out(vec![pairs]);
     }
 
     /// Repeats the requested run, or the pairs, from the beginning.
@@ -183,9 +184,7 @@ impl App {
         self.devices.switch_to(select);
         self.bench.run.story.forget();
         self.lesson.learner.pair = None;
-        if let Some(presentation) = &mut self.presenter.presentation {
-            presentation.kept.clear();
-        }
+        self.presenter.forget_kept(|_| true);
         self.restart()
     }
 }

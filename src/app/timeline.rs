@@ -1,13 +1,14 @@
-//! The visible part of a timeline: a span of time, a marked row and a marked slice. Keys and mouse move it.
+//! The visible part of a timeline: a span of time, a marked row and a marked slice. Keys and the mouse move it.
 //!
-//! The screen of `perflings open` draws it, and so does a panel of the workshop. There each frame makes a new trace of the latest profiled step.
+//! The screen of `perflings open` draws it, and so does a panel of the workshop. The workshop makes a new trace of the latest profiled step
+//! for each frame, so it keeps the visible part as `TimelineSeen`.
 
 use std::sync::Arc;
 
 use gputrace::model::{SliceKind, Trace};
 use gputrace::timeline::{Timeline, TimelineWindow};
 
-/// The number of columns that zooming assumes.
+/// The number of columns that zooming and moving assume, because the width of the panel is not known here.
 const COLUMNS: usize = 100;
 
 /// A move of the view.
@@ -48,8 +49,11 @@ pub struct TimelineView {
     pub row: usize,
     /// The index of the marked slice.
     pub slice: Option<u32>,
+    /// The time under the mouse when a button was pressed, in nanoseconds of the trace.
     pub(super) held: i64,
+    /// The beginning and end of each step, in nanoseconds of the trace.
     steps: Arc<[(i64, i64)]>,
+    /// Operations and calls of the host are shown, too.
     everything: bool,
 }
 
@@ -85,7 +89,7 @@ impl TimelineView {
         let (from, to) = self.seen;
         self.steps
             .iter()
-            .position(|step| step.1 > from && step.0 < to)
+            .position(|(begin, end)| *end > from && *begin < to)
     }
 
     /// Moves the view.
@@ -215,7 +219,8 @@ mod tests {
         let host = out.lane(LaneKind::Host, "p", "host", None);
         let device = out.device("0");
         let queue = out.lane(LaneKind::Device, "gpu", "queue", Some(device));
-        let (launch, kernel) = (out.name("cudaLaunchKernel"), out.name("kernel"));
+        let launch = out.name("cudaLaunchKernel");
+        let kernel = out.name("kernel");
         for i in 0..10_u64 {
             let at = i128::from(i) * 100;
             let call = out.slice(SliceKind::Launch, host, launch, (at, at + 5), String::new);

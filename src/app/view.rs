@@ -1,5 +1,4 @@
-//! The view: size, focus, open card, scroll positions and the settings of the drawing.
-//! This module names no colour and draws nothing.
+//! The state of the view: size, focus, open card, scroll positions and the settings of the drawing. `tui` draws it.
 
 use std::collections::BTreeMap;
 
@@ -81,9 +80,9 @@ pub enum Sort {
 
 /// Returns the value `by` places after `from`, wrapping around.
 pub fn after<T: VariantArray + PartialEq + Copy>(from: T, by: isize) -> T {
-    let all = T::VARIANTS;
-    let at = all.iter().position(|value| *value == from).unwrap_or(0);
-    all[(at as isize + by).rem_euclid(all.len() as isize) as usize]
+    let values = T::VARIANTS;
+    let index = values.iter().position(|value| *value == from).unwrap_or(0);
+    values[(index as isize + by).rem_euclid(values.len() as isize) as usize]
 }
 
 /// A card over the panels.
@@ -148,9 +147,10 @@ pub enum AfterSkip {
 }
 
 /// The layout for the size of the terminal.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ScreenSize {
     /// Only numbers, below 60 × 16.
+    #[default]
     Numbers,
     /// Panels as strips, with the lesson over them.
     Compact,
@@ -169,12 +169,12 @@ pub struct Search {
 }
 
 /// The longest text of a search, in letters.
-const LETTERS: usize = 32;
+const MAX_SEARCH_LETTERS: usize = 32;
 
 impl Search {
     /// Adds a letter, unless it is a control character or the text is full.
     pub fn push(&mut self, letter: char) {
-        if !harmful(letter) && self.text.chars().count() < LETTERS {
+        if !harmful(letter) && self.text.chars().count() < MAX_SEARCH_LETTERS {
             self.text.push(letter);
         }
     }
@@ -196,6 +196,7 @@ impl Search {
 pub struct Notice {
     pub text: String,
     pub warning: bool,
+    /// The time at which it disappears, in milliseconds since the program began. `u64::MAX` keeps it until the next key.
     pub until_ms: u64,
 }
 
@@ -303,8 +304,8 @@ impl View {
 
     /// Returns true if letters are added to the search of the open card or to the value of a knob.
     pub fn typing(&self) -> bool {
-        let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
-        searched && self.search.typing || self.types_value()
+        let can_search = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
+        can_search && self.search.typing || self.types_value()
     }
 
     /// Returns true if the value of a knob is being typed.

@@ -3,11 +3,12 @@
 
 use super::exercise::Exercises;
 use super::learner::LessonPage;
-use super::lesson::Lesson;
 use super::pages::PAGE;
 use super::view::{ScreenSize, Search, View, after};
 use super::{Action, App, Axis, Effect, Overlay, Panel, RequestedRun, RunState};
 use crate::course::trace_lints::page_of;
+use protocol::DeviceInfo;
+use protocol::story::RunStory;
 
 /// The state of other parts that the view reads.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,11 +37,7 @@ impl App {
             }
             Action::OpenKernel => {
                 let shown = self.presenter.shown(&self.bench, &self.lesson, &self.mode);
-                let device = if self.mode.is_live() {
-                    Some(&*self.devices.using)
-                } else {
-                    None
-                };
+                let device = self.mode.is_live().then_some(&*self.devices.using);
                 let effect = self.view.open_kernel(&shown.run, device);
                 self.effects.extend(effect);
             }
@@ -91,34 +88,33 @@ impl App {
     /// Returns the number of lines or pages of a card, and the index of the one where the learner is.
     fn lines_of(&self, card: Overlay) -> (usize, usize) {
         let course = &self.lesson.course;
-        let (stages, exercises) = (course.stages.len(), course.exercises.len());
-        let (lines, at) = match card {
-            // The last lines are the free run and the mystery.
+        let (lines, present) = match card {
             Overlay::Stages => {
-                let at = match (self.mode.exercise(), self.stage()) {
-                    (Some(at), _) => stages + at,
+                let stages = course.stages.len();
+                let exercises = course.exercises.len();
+                let present = match (self.mode.exercise(), self.stage()) {
+                    (Some(index), _) => stages + index,
                     (None, Some(_)) => self.lesson.learner.at,
                     (None, None) => stages + exercises,
                 };
-                (stages + exercises + 2, Some(at))
+                // The last two lines are the free run and the mystery.
+                (stages + exercises + 2, Some(present))
             }
             Overlay::Devices => {
-                let mut known = self.devices.known.iter();
-                let at = known.position(|info| info.select == self.devices.using);
-                (self.devices.known.len(), at)
+                let known = &self.devices.known;
+                let is_used = |info: &DeviceInfo| info.select == self.devices.using;
+                (known.len(), known.iter().position(is_used))
             }
             Overlay::Attempts => {
                 let attempts = self.bench.run.attempts();
-                let at = attempts
-                    .iter()
-                    .position(|attempt| self.bench.is_present(attempt));
-                (attempts.len(), at)
+                let is_present = |attempt: &&RunStory| self.bench.is_present(attempt);
+                (attempts.len(), attempts.iter().position(is_present))
             }
             Overlay::Skipped => (self.lesson.skipped_stages().len(), None),
             Overlay::Glossary => (course.readings.len() + 1, self.page_of_lint()),
             _ => (0, None),
         };
-        (lines, at.unwrap_or(0))
+        (lines, present.unwrap_or(0))
     }
 
     /// Returns the page of the glossary's card about the first lint of a watched training. Page 0 has the words of the glossary.
@@ -126,11 +122,13 @@ impl App {
         if !self.mode.watches() {
             return None;
         }
-        let readings = &self.lesson.course.readings;
-        let place = |page: &str| readings.iter().position(|text| text.file == page);
-        let mut lints = self.shown_run().shown().lints.iter();
-        let at = lints.find_map(|lint| place(page_of(&lint.name)?))?;
-        Some(at + 1)
+        let lints = &self.shown_run().shown().lints;
+        let index = lints.iter().find_map(|lint| {
+            let page = page_of(&lint.name)?;
+            let readings = &self.lesson.course.readings;
+            readings.iter().position(|text| text.file == page)
+        })?;
+        Some(index + 1)
     }
 
     /// Closes the topmost layer: a card, the walk through the evidence, an expanded panel, or else the notice.
@@ -140,7 +138,9 @@ impl App {
             if card == Some(Overlay::Welcome) && self.view.overlay.is_none() {
                 self.catch_up();
             }
-        } else if !self.in_lesson(Lesson::leave_walk) && !self.view.close_panel() {
+        } else if !self.in_lesson(|lesson, stage, _| lesson.leave_walk(stage))
+            && !self.view.close_panel()
+        {
             self.view.notice = None;
             // A failed run is dismissed. A lost engine stays on the screen until it is replaced.
             if matches!(self.bench.run.state, RunState::Failed { .. }) {
@@ -231,8 +231,8 @@ impl View {
                 self.kernel = 0;
             }
             Action::Scroll(lines) => self.scroll_lines(lines, context),
-            Action::ScrollToTop => self.scroll_lines(i32::MIN / 2, context),
-            Action::ScrollToEnd => self.scroll_lines(i32::MAX / 2, context),
+            Action::ScrollToTop => self.scroll_lines(i32::MIN, context),
+            Action::ScrollToEnd => self.scroll_lines(i32::MAX, context),
             Action::ScrollPanel(Panel::Kernels, lines) => self.select_kernel(lines, context),
             Action::ScrollPanel(panel, lines) => self.scroll_by(panel, lines),
             _ => {}
@@ -339,10 +339,12 @@ impl View {
 
     /// Shows the next of these panels over all others. After the last one, shows all panels.
     fn show_next(&mut self, panels: &[Panel]) {
-        let at = panels
+        let is_shown = |panel: &Panel| self.expanded && self.focus == Some(*panel);
+        let count_shown = panels
             .iter()
-            .position(|panel| self.expanded && self.focus == Some(*panel));
-        let (shown, others) = panels.split_at(at.map_or(0, |at| at + 1));
+            .position(is_shown)
+            .map_or(0, |index| index + 1);
+        let (shown, others) = panels.split_at(count_shown);
         let next = others.iter().find(|panel| !shown.contains(panel));
         if let Some(panel) = next {
             self.mark(*panel);
@@ -356,8 +358,8 @@ impl View {
         if self.confirm.take().is_some() {
             return true;
         }
-        let searched = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
-        if searched && self.search.is_open() {
+        let can_search = matches!(self.overlay, Some(Overlay::Glossary | Overlay::Kernel));
+        if can_search && self.search.is_open() {
             self.search = Search::default();
             self.overlay_scroll = 0;
             return true;
@@ -367,21 +369,21 @@ impl View {
 
     /// Gives an expanded panel, or a lesson over the strips, its normal size back. Returns true if there was one.
     fn close_panel(&mut self) -> bool {
-        let lesson = self.lesson_open && self.screen_size() == ScreenSize::Compact;
-        let open = self.expanded || lesson;
-        if open {
+        let covers_strips = self.lesson_open && self.screen_size() == ScreenSize::Compact;
+        let covers = self.expanded || covers_strips;
+        if covers {
             self.expanded = false;
             self.lesson_open = false;
         }
-        open
+        covers
     }
 
     fn focus_by(&mut self, by: isize, context: &ViewContext) {
         let next = self.focus.map_or(Panel::Lesson, |panel| after(panel, by));
         self.mark(next);
         // A strip has no room for the rows that may be marked.
-        let strips = self.screen_size() == ScreenSize::Compact;
-        self.expanded |= context.asks_where && strips && next != Panel::Lesson;
+        let compact = self.screen_size() == ScreenSize::Compact;
+        self.expanded |= context.asks_where && compact && next != Panel::Lesson;
     }
 
     /// Marks a panel and brings it onto the screen.
@@ -406,8 +408,8 @@ impl View {
     /// Returns true if keys that scroll move the selected row of the kernels: their panel has the focus, or is an uncovered strip.
     pub fn selects_kernels(&self) -> bool {
         let compact = self.screen_size() == ScreenSize::Compact;
-        let strips = compact && !self.expanded && !self.lesson_open;
-        strips || self.focus == Some(Panel::Kernels)
+        let is_uncovered_strip = compact && !self.expanded && !self.lesson_open;
+        is_uncovered_strip || self.focus == Some(Panel::Kernels)
     }
 
     fn select_kernel(&mut self, lines: i32, context: &ViewContext) {
@@ -445,6 +447,7 @@ impl View {
     }
 }
 
+/// Returns the effect that saves a setting of the display for the next session.
 fn saved_setting(key: &'static str, value: &'static str) -> Vec<Effect> {
     vec![Effect::SaveSetting { key, value }]
 }

@@ -24,8 +24,8 @@ const START_MS: u64 = 120_000;
 const AWAY_MS: u64 = 3_000;
 
 impl Bench {
-    /// Notes the time of the device's last progress, if the event reports one. Times are in milliseconds since the program began.
-    pub(super) fn note_progress(&mut self, event: &Event, now_ms: u64) {
+    /// Takes the time of the device's last progress, if the event reports it. Times are in milliseconds since the program began.
+    pub(super) fn on_progress(&mut self, event: &Event, now_ms: u64) {
         if let Some(ago_s) = event.progress_s() {
             let ago_ms = (ago_s.max(0.0) * 1e3) as u64;
             let progress_ms = now_ms.saturating_sub(ago_ms);
@@ -41,8 +41,8 @@ impl Bench {
     /// Returns the seconds without a step if the run should have made steps since.
     fn stalled_s(&self, now_ms: u64) -> Option<u64> {
         let since = now_ms.saturating_sub(self.run.step_ms);
-        let odd = since > 5_000 && since as f64 > 10.0 * self.last_step_ms();
-        (odd && self.run.state == RunState::Running).then_some(since / 1000)
+        let is_unusual = since > 5_000 && since as f64 > 10.0 * self.last_step_ms();
+        (is_unusual && self.run.state == RunState::Running).then_some(since / 1000)
     }
 
     /// Returns the milliseconds without progress of the device. `None` while it has nothing to do.
@@ -54,8 +54,8 @@ impl Bench {
 
     /// Returns true if the engine hangs and has to be replaced before the next command.
     pub(super) fn hangs(&self, now_ms: u64) -> bool {
-        let stalled = self.stalled_s(now_ms);
-        stalled.is_some_and(|seconds| seconds >= NO_STEP_S)
+        self.stalled_s(now_ms)
+            .is_some_and(|seconds| seconds >= NO_STEP_S)
             || self.device_silent_s(now_ms).is_some()
     }
 
@@ -79,9 +79,9 @@ impl Bench {
             (RunState::Warming, Some(_)) => SILENT_COMPILING_MS,
             _ => SILENT_MS,
         };
-        let long = silent as f64 > STEPS * self.last_step_ms() || self.interrupts_step();
-        let odd = silent >= limit && long;
-        odd.then_some(silent / 1000)
+        let exceeds_steps = silent as f64 > STEPS * self.last_step_ms();
+        let is_unusual = silent >= limit && (exceeds_steps || self.interrupts_step());
+        is_unusual.then_some(silent / 1000)
     }
 
     /// Returns true if the learner has requested something else since the step in progress began.
@@ -120,9 +120,12 @@ impl App {
     /// Replaces the engine, once, if a command has no answer within its limit. `before_ms` is the time of the last tick.
     pub(super) fn replace_silent_engine(&mut self, before_ms: u64) {
         let overdue = self.bench.overdue_s(before_ms, self.clock.now_ms);
-        let (true, Some(seconds)) = (self.mode.is_live(), overdue) else {
+        let Some(seconds) = overdue else {
             return;
         };
+        if !self.mode.is_live() {
+            return;
+        }
         if std::mem::replace(&mut self.bench.pending.replaced, true) {
             self.on_engine_gone(&format!(
                 "it was replaced, but the new one's device has not answered for {seconds} s either"

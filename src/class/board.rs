@@ -1,11 +1,11 @@
-//! The instructor's board: where participants are, who needs help, and the state of votes and race. A pure function of the room's
-//! state; the terminal and the page draw the same board.
+//! The instructor's board: where participants are, who needs help, and the state of votes and race. `Board::from_room` computes it
+//! from the state of the room. The terminal and the page for the projector both draw this one value.
 
 mod race;
 mod tally;
 
 pub use race::{Race, RaceRank, race};
-pub use tally::{Answer, VoteTally, predicted, tally};
+pub use tally::{Answer, VoteTally, tally, tally_without_votes};
 
 use std::collections::BTreeMap;
 
@@ -15,9 +15,9 @@ use super::record::{ClassState, SharedWork};
 use super::state::{KnownParticipant, RoomState};
 use crate::course::Course;
 
-/// The number of participants from one address from which on the board warns of them.
+/// The board warns of this number of participants from one address, and of more.
 const CROWD: usize = 20;
-/// The seconds in one stage without passing it after which a participant may be stuck.
+/// A participant who has been in one stage for this number of seconds and has not passed it may be stuck.
 const STUCK_S: u64 = 600;
 
 /// Everything that the board shows.
@@ -27,7 +27,7 @@ pub struct Board {
     pub opened: String,
     /// True if the instructor has closed the room.
     pub closed: bool,
-    /// The participants: those with a raised hand first, then those who are here.
+    /// The participants. Those with a raised hand come first, then those who are here, then the others.
     pub rows: Vec<ParticipantRow>,
     /// The number of participants who are here.
     pub here: usize,
@@ -50,14 +50,14 @@ pub struct Board {
     /// True if everybody who joins has to give a name.
     #[serde(default)]
     pub names_required: bool,
-    /// The address from which most participants joined, if there are many.
+    /// The address from which most participants joined, if there are at least `CROWD` of them.
     #[serde(default)]
     pub crowd: Option<Crowd>,
-    /// The records that could not be read or were not plausible, in one line each.
+    /// The faults of the room, such as records that could not be read, in one line each.
     pub faults: Vec<String>,
 }
 
-/// Many participants from one address: a class behind one router, or one program with many ids.
+/// Many participants from one address. They may be a class behind one router, or one program that pretends to be many.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Crowd {
     pub address: String,
@@ -68,26 +68,28 @@ pub struct Crowd {
 /// One participant on the board.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ParticipantRow {
-    /// The name of the participant in orders, in the order of joining: `n12`.
+    /// The public id of the participant, which orders name: `n12`.
     #[serde(default)]
     pub id: String,
     pub name: String,
     pub device: String,
-    /// The number of a stage, or the label of an exercise; empty for none.
-    pub at: String,
-    /// Seconds since the participant came there.
-    pub at_s: u64,
-    /// True if the participant is here and for long in a stage that is not passed.
+    /// The number of the open stage, or the id of the open exercise; empty for none.
+    #[serde(rename = "at")]
+    pub open_task: String,
+    /// The seconds since the participant opened it.
+    #[serde(rename = "at_s")]
+    pub open_s: u64,
+    /// True if the participant is here and may be stuck (`STUCK_S`).
     pub stuck: bool,
     pub raised: bool,
     /// The place among the raised hands, from 1.
     pub hand: Option<usize>,
     pub presence: Presence,
-    /// True if something was predicted or passed.
+    /// True if the participant has predicted or passed something.
     pub started: bool,
     /// The number of passed stages and exercises.
     pub passed: usize,
-    /// The number of checks met in the open stage or exercise, and of all its checks.
+    /// The number of checks that are met in the open stage or exercise, and of all its checks.
     pub checks: Option<[u32; 2]>,
     /// The number of hints that were read.
     pub hints: u32,
@@ -101,7 +103,7 @@ pub struct ParticipantRow {
 pub enum Presence {
     #[default]
     Here,
-    /// Nothing was heard for a minute.
+    /// The participant has sent nothing for a minute.
     Away,
     Left,
 }
@@ -113,14 +115,14 @@ pub struct StageColumn {
     pub id: String,
     pub number: u32,
     pub title: String,
-    /// The number of participants who are in it now.
+    /// The number of participants who have it open now.
     pub here: usize,
     /// The number of participants who have passed it.
     pub passed: usize,
 }
 
 impl Board {
-    /// Returns the board of a room. `now_ms` is the time by the clock of its log.
+    /// Returns the board of a room. `now_ms` is the present time in milliseconds of the log.
     pub fn from_room(room: &RoomState, course: &Course, now_ms: u64) -> Self {
         let class = &room.class;
         let rows = rows(room, course, now_ms);
@@ -130,8 +132,9 @@ impl Board {
         let mut stages = Vec::new();
         for stage in &course.stages {
             votes.extend(tally(room, course, &stage.id));
-            let is_in =
-                |person: &&KnownParticipant| person.is_here() && person.record.here == stage.id;
+            let is_in = |person: &&KnownParticipant| {
+                person.is_here() && person.record.open_task == stage.id
+            };
             let has_passed = |person: &&KnownParticipant| {
                 let work = person.record.stages.get(&stage.id);
                 work.is_some_and(SharedWork::is_passed)
@@ -145,8 +148,9 @@ impl Board {
             });
         }
         let newest = class.newest_vote();
-        let until = room.race_until;
-        let left_s = until.map(|until| until.saturating_sub(now_ms) / 1000);
+        let remaining_s = room
+            .race_until
+            .map(|until| until.saturating_sub(now_ms) / 1000);
         Self {
             opened: class.opened.clone(),
             closed: class.closed,
@@ -158,7 +162,7 @@ impl Board {
             vote: newest.and_then(|(id, _)| tally(room, course, id)),
             votes,
             race: class.race.as_ref().map(|task| Race {
-                left_s,
+                remaining_s,
                 ..race(room, task)
             }),
             locked: class.locked,
@@ -169,7 +173,7 @@ impl Board {
         }
     }
 
-    /// Returns the board for everybody: of an open vote, it shows only how many have voted.
+    /// Returns the board that everybody may see: without addresses and faults, and without the counts of a vote that is still open.
     pub fn for_everybody(mut self) -> Self {
         self.votes.clear();
         self.crowd = None;
@@ -181,14 +185,14 @@ impl Board {
                 vote.measured = None;
                 vote.alike = 0;
             }
-            vote.said = vote.standing();
+            vote.turnout_text = vote.turnout_sentence();
         }
         self
     }
 }
 
-/// Returns what the class does now, in a sentence.
-pub fn now(class: &ClassState, course: &Course) -> String {
+/// Returns a sentence about what the class is doing at present.
+pub fn present_activity(class: &ClassState, course: &Course) -> String {
     if class.closed {
         "The room is closed.".to_owned()
     } else if class.open_vote().is_some() {
@@ -202,13 +206,13 @@ pub fn now(class: &ClassState, course: &Course) -> String {
     }
 }
 
-/// Returns the offer to all participants, in words; `None` if there is none.
+/// Returns the offered stage in words, such as `stage 2 Strides`; `None` if no stage is offered.
 fn offer_in_words(class: &ClassState, course: &Course) -> Option<String> {
     let stage = course.stage_by_id(class.offer.as_ref()?)?;
-    Some(offer_of(stage.number, &stage.title))
+    Some(stage_in_words(stage.number, &stage.title))
 }
 
-/// Returns the address from which most participants joined; `None` if there are few.
+/// Returns the address from which most participants joined; `None` if these are fewer than `CROWD`.
 fn crowd(room: &RoomState) -> Option<Crowd> {
     let mut people: BTreeMap<&str, usize> = BTreeMap::new();
     for person in room.people.values() {
@@ -224,21 +228,32 @@ fn crowd(room: &RoomState) -> Option<Crowd> {
     })
 }
 
-/// Returns the rows of all participants. Raised hands come first, in their order; then who is here; then the others; each by name.
+/// Returns the rows of all participants. Raised hands come first, in the order in which they were raised; the rows after them are
+/// sorted by presence and name.
 fn rows(room: &RoomState, course: &Course, now_ms: u64) -> Vec<ParticipantRow> {
-    let mut people: Vec<(u64, ParticipantRow)> = Vec::new();
-    for person in room.people.values() {
+    let mut people: Vec<&KnownParticipant> = room.people.values().collect();
+    people.sort_by_cached_key(|person| {
         let raised_ms = person.raised_ms.unwrap_or(u64::MAX);
-        people.push((raised_ms, row(person, room, course, now_ms)));
-    }
-    people
-        .sort_by_cached_key(|(raised_ms, row)| (*raised_ms, row.presence, row.name.to_lowercase()));
-    let mut rows: Vec<ParticipantRow> = people.into_iter().map(|(_, row)| row).collect();
-    let raised = rows.iter_mut().filter(|row| row.raised);
-    for (row, place) in raised.zip(1..) {
-        row.hand = Some(place);
+        let name = room.name_of(&person.record).to_lowercase();
+        (raised_ms, presence(person), name)
+    });
+    let mut rows = Vec::new();
+    for (person, place) in people.into_iter().zip(1..) {
+        let mut row = row(person, room, course, now_ms);
+        row.hand = row.raised.then_some(place);
+        rows.push(row);
     }
     rows
+}
+
+fn presence(person: &KnownParticipant) -> Presence {
+    if person.record.left {
+        Presence::Left
+    } else if person.away {
+        Presence::Away
+    } else {
+        Presence::Here
+    }
 }
 
 fn row(
@@ -248,20 +263,13 @@ fn row(
     now_ms: u64,
 ) -> ParticipantRow {
     let record = &person.record;
-    let presence = if record.left {
-        Presence::Left
-    } else if person.away {
-        Presence::Away
-    } else {
-        Presence::Here
-    };
-    let at = match course.stage_by_id(&record.here) {
+    let open_task = match course.stage_by_id(&record.open_task) {
         Some(stage) => stage.number.to_string(),
-        None => record.here.clone(),
+        None => record.open_task.clone(),
     };
-    let open = record.stages.get(&record.here);
-    let passed = open.is_some_and(SharedWork::is_passed);
-    let at_s = now_ms.saturating_sub(person.since_ms) / 1000;
+    let open_work = record.stages.get(&record.open_task);
+    let is_passed = open_work.is_some_and(SharedWork::is_passed);
+    let open_s = now_ms.saturating_sub(person.since_ms) / 1000;
     let works = record.stages.values();
     let kernels = record.races.values().filter(|race| race.mystery.is_none());
     let ratios = works
@@ -273,25 +281,25 @@ fn row(
         name: room.name_of(record).to_owned(),
         device: record.device.clone(),
         started: works.clone().any(SharedWork::has_begun),
-        stuck: presence == Presence::Here && !passed && !at.is_empty() && at_s >= STUCK_S,
-        at,
-        at_s,
+        stuck: person.is_here() && !is_passed && !open_task.is_empty() && open_s >= STUCK_S,
+        open_task,
+        open_s,
         raised: person.raised_ms.is_some(),
         hand: None,
-        presence,
+        presence: presence(person),
         passed: record.passed(),
-        checks: open.and_then(|work| work.checks),
+        checks: open_work.and_then(|work| work.checks),
         hints: works.map(|work| work.hints).sum(),
         best: ratios.map(|[ratio, ..]| ratio).max_by(f64::total_cmp),
     }
 }
 
-/// Returns an offer in words.
-pub fn offer_of(number: u32, title: &str) -> String {
+/// Returns the number and the title of a stage, as the board shows an offer: `stage 2 Strides`.
+pub fn stage_in_words(number: u32, title: &str) -> String {
     format!("stage {number} {title}")
 }
 
-/// Returns a duration in words: `4 min`, `1 h 10 min`.
+/// Returns a duration in words: `40 s`, `4 min`, `1 h 10 min`, and `long` from a hundred hours on.
 pub fn duration(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60) {
         (0, 0) => format!("{seconds} s"),
@@ -304,6 +312,7 @@ pub fn duration(seconds: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::log::Origin;
     use crate::class::record::{InstructorRequest, MysteryResult, Participant, RaceResult};
     use crate::class::state::AWAY_MS;
 
@@ -314,8 +323,8 @@ mod tests {
                 id: at.to_string(),
                 name: name.to_owned(),
                 sequence: 1,
-                here: course.stages[at].id.clone(),
-                here_s: 590,
+                open_task: course.stages[at].id.clone(),
+                open_s: 590,
                 raised: at == 2,
                 ..Participant::default()
             };
@@ -346,15 +355,16 @@ mod tests {
             };
             record.races.insert("mystery 7-1".to_owned(), mystery);
             record.device = device.to_owned();
-            room.hear(record, 590_000).expect("heard");
+            room.receive(record, &Origin::default(), 590_000)
+                .expect("received");
         }
         room
     }
 
-    fn obeyed(room: &mut RoomState, order: &InstructorRequest) {
+    fn give_order(room: &mut RoomState, order: &InstructorRequest) {
         let now_ms = room.last_ms();
-        room.obey(order, &Course::builtin(), now_ms)
-            .expect("obeyed");
+        room.carry_out(order, &Course::builtin(), now_ms)
+            .expect("carried out");
     }
 
     #[test]
@@ -365,7 +375,7 @@ mod tests {
         let rows: Vec<_> = board
             .rows
             .iter()
-            .map(|row| (row.name.as_str(), row.at.as_str(), row.stuck))
+            .map(|row| (row.name.as_str(), row.open_task.as_str(), row.stuck))
             .collect();
         assert_eq!(
             rows,
@@ -373,7 +383,7 @@ mod tests {
         );
         assert_eq!((board.here, board.raised, board.not_started), (3, 1, 0));
         assert_eq!((board.stages[0].here, board.stages[0].passed), (1, 1));
-        room.fall_silent(590_000 + AWAY_MS);
+        room.mark_away(590_000 + AWAY_MS);
         let later = Board::from_room(&room, &course, 650_000);
         assert!(later.rows.iter().all(|row| row.presence == Presence::Away));
         assert_eq!((later.here, later.stages[0].here), (0, 0));
@@ -384,7 +394,7 @@ mod tests {
         let course = Course::builtin();
         let mut room = room(&course);
         let stage = course.stages[0].id.clone();
-        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+        give_order(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         let vote = |room: &RoomState| {
             Board::from_room(room, &course, 0)
                 .for_everybody()
@@ -402,24 +412,24 @@ mod tests {
             stage: stage.clone(),
             reason: "why".to_owned(),
         };
-        obeyed(&mut room, &answer);
+        give_order(&mut room, &answer);
         assert_eq!(vote(&room).answer, None, "not while it is open");
-        obeyed(&mut room, &InstructorRequest::CloseVote);
-        obeyed(&mut room, &answer);
+        give_order(&mut room, &InstructorRequest::CloseVote);
+        give_order(&mut room, &answer);
         let closed = vote(&room);
         assert_eq!(closed.rounds[0][..2], [1, 2]);
         assert_eq!((closed.ranges.len(), closed.measured), (3, Some(1.5)));
         let choice = course.stages[0].prediction.answer;
         let reason = "why".to_owned();
         assert_eq!(closed.answer, Some(Answer { choice, reason }));
-        obeyed(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+        give_order(&mut room, &InstructorRequest::OpenVote(stage.clone()));
         cast(&mut room, &stage, [1, 1, 1]);
-        obeyed(&mut room, &InstructorRequest::CloseVote);
+        give_order(&mut room, &InstructorRequest::CloseVote);
         let both = vote(&room);
         assert_eq!((both.rounds[0][1], both.rounds[1][1]), (2, 3));
         assert_eq!(both.answer, None);
         // Who is removed counts in neither round, also once let in again.
-        obeyed(
+        give_order(
             &mut room,
             &InstructorRequest::Remove(["1".to_owned()].into()),
         );
@@ -428,14 +438,14 @@ mod tests {
             (first[..2].to_vec(), second[1], vote.voted)
         };
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        obeyed(&mut room, &InstructorRequest::LetIn);
+        give_order(&mut room, &InstructorRequest::LetIn);
         let mut back = Participant::default();
         (back.id, back.name, back.sequence) = ("1".to_owned(), "Bo".to_owned(), 9);
         let asked = room.class.votes[&stage].asked.clone();
         back.ballots = asked.iter().map(|number| (*number, 1)).collect();
-        room.hear(back, 0).expect("heard");
+        room.receive(back, &Origin::default(), 0).expect("received");
         assert_eq!(counts(&vote(&room)), (vec![1, 1], 2, 2));
-        obeyed(
+        give_order(
             &mut room,
             &InstructorRequest::Remove(["1".to_owned()].into()),
         );
@@ -449,7 +459,8 @@ mod tests {
             let mut record = room.people[&at.to_string()].record.clone();
             record.sequence = 100 + number;
             record.ballots.insert(number, choice);
-            room.hear(record, 0).expect("heard");
+            room.receive(record, &Origin::default(), 0)
+                .expect("received");
         }
     }
 
@@ -459,7 +470,8 @@ mod tests {
         let mut room = room(&course);
         let mut ana = room.people["0"].record.clone();
         (ana.raised, ana.sequence) = (true, 2);
-        room.hear(ana, 590_009).expect("heard");
+        room.receive(ana, &Origin::default(), 590_009)
+            .expect("received");
         let board = Board::from_room(&room, &course, 590_009);
         let hands: Vec<_> = board
             .rows

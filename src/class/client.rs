@@ -1,4 +1,5 @@
-//! The client of a room over HTTP, for participants and presenters: one request, one response, with limits of time and size.
+//! The link to a room over HTTP, for participants and presenters. Each call sends one request, and limits the time and the size of the
+//! response.
 
 use std::time::Duration;
 
@@ -13,9 +14,9 @@ use super::record::{ClassState, InstructorRequest, Participant, RecordError};
 use crate::sanitize;
 
 /// The time limit of a whole request.
-const LIMIT: Duration = Duration::from_secs(8);
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(8);
 /// The time limit of connecting.
-const CONNECT: Duration = Duration::from_secs(4);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(4);
 /// The longest response that is read, in bytes.
 const MOST_BYTES: u64 = 4 * 1024 * 1024;
 
@@ -28,25 +29,26 @@ pub struct Http {
 }
 
 impl Http {
-    /// Returns a client for `host:port/code`.
+    /// Returns a client for an address of the form `HOST:PORT/CODE`. It does not connect yet.
     ///
     /// # Errors
     /// If the address has no host or no code.
-    pub fn new(rest: &str) -> Result<Self, String> {
-        let (host, code) = rest
+    pub fn new(address: &str) -> Result<Self, String> {
+        let (host, code) = address
             .trim_end_matches('/')
             .split_once('/')
-            .unwrap_or((rest, ""));
+            .unwrap_or((address, ""));
         let is_plain = code.chars().all(|letter| letter.is_ascii_alphanumeric());
         if host.is_empty() || code.is_empty() || !is_plain {
             return Err(format!(
-                "http://{} has no room code; write http://HOST:PORT/CODE as shown on the instructor's board",
-                sanitize::bounded(rest, 80)
+                "http://{} has no room code; write http://HOST:PORT/CODE \
+                 as shown on the instructor's board",
+                sanitize::bounded(address, 80)
             ));
         }
         let config = Agent::config_builder()
-            .timeout_global(Some(LIMIT))
-            .timeout_connect(Some(CONNECT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
             .http_status_as_error(false)
             // Rooms are on the local network, which a web proxy cannot reach.
             .proxy(None)
@@ -77,7 +79,7 @@ impl Http {
         RoomError::Later(format!("{} {why}", sanitize::bounded(host, 60)))
     }
 
-    /// Sends a request, and reads the response.
+    /// Posts a value in JSON, and reads the response. A refusal becomes an error with the reason that the room gives.
     fn send<T: DeserializeOwned>(&self, path: &str, body: &impl Serialize) -> Result<T, RoomError> {
         let body = serde_json::to_vec(body).map_err(|error| RoomError::Never(error.to_string()))?;
         let mut response = self
@@ -87,22 +89,22 @@ impl Http {
             .send(&body)
             .map_err(|error| self.unreached(error))?;
         let status = response.status();
-        let text = response
+        let content = response
             .body_mut()
             .with_config()
             .limit(MOST_BYTES)
             .read_to_vec()
             .map_err(|error| self.unreached(error))?;
         if status == StatusCode::OK {
-            return serde_json::from_slice(&text).map_err(|_| {
+            return serde_json::from_slice(&content).map_err(|_| {
                 RoomError::Later(format!("{} answers, but is not a room", self.base))
             });
         }
-        let said = sanitize::bounded(String::from_utf8_lossy(&text).trim(), 200);
+        let reason = sanitize::bounded(String::from_utf8_lossy(&content).trim(), 200);
         Err(match status {
-            StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => RoomError::Never(said),
+            StatusCode::FORBIDDEN | StatusCode::UPGRADE_REQUIRED => RoomError::Never(reason),
             StatusCode::NOT_FOUND => RoomError::Never(format!("{} is not a room", self.base)),
-            _ => RoomError::Later(said),
+            _ => RoomError::Later(reason),
         })
     }
 }

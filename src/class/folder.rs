@@ -1,6 +1,6 @@
-//! The files in the folder of a room beside its log. Each participant leaves a small file of their own, and another program of the
-//! instructor leaves orders; the board reads them, and writes `room.json`, which everybody reads. Every file is written whole, and no
-//! server has to run.
+//! A room in a shared folder, which needs no server. Each participant writes a small file, `p-ID.json`. Another program of the
+//! instructor leaves each order as a file, `order-TIME-WORD.json`. The board reads these files, and writes `room.json`, which everybody
+//! reads. Every file is replaced as a whole, so nobody reads half of one.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,44 +15,47 @@ use serde::Serialize;
 use super::link::{ParticipantLink, RoomError};
 use super::log::LOG;
 use super::record::{ClassState, InstructorRequest, MOST_BYTES, Participant, RecordError};
-use super::secrets::drawn;
+use super::secrets::random_word;
 use super::state::JoinError;
 use crate::course::save_file::explain_write_error;
 use crate::files;
 use crate::sanitize;
 
-/// The file of the class, which everybody reads.
-const CLASS: &str = "room.json";
+/// The file with the state of the class.
+const CLASS_FILE: &str = "room.json";
 /// The longest file of the class that is read, in bytes.
 const MOST_CLASS_BYTES: u64 = 1024 * 1024;
-/// The first letters of participants' files.
-const PREFIX: &str = "p-";
-/// The first letters of the files of orders.
-const ORDER: &str = "order-";
-/// The number of files that are read in parallel: on a network file system most of the time is waiting.
-const AT_ONCE: usize = 32;
+/// The names of participants' files begin with this.
+const PARTICIPANT_PREFIX: &str = "p-";
+/// The names of the files with orders begin with this.
+const ORDER_PREFIX: &str = "order-";
+/// The number of threads that read participants' files. On a network file system a thread mostly waits.
+const READERS: usize = 32;
 
-/// The modification time and the length of a file.
+/// The modification time and the length of a file. As long as both stay, the file counts as unchanged.
 type Stamp = (SystemTime, u64);
 
 /// The record in a participant's file, or the reason why it cannot be read.
 pub type RecordFile = Result<Participant, String>;
 
-/// Returns true if a folder holds a room.
+/// Returns true if there is a room in this folder.
 pub fn is_room(dir: &Path) -> bool {
     dir.join(LOG).is_file()
 }
 
 /// The folder of a room, for its board or for a participant.
+#[derive(Default)]
 pub struct RoomFolder {
     dir: PathBuf,
-    /// The record that this participant wrote last.
+    /// The record that this participant has written last.
     written: Option<Participant>,
-    /// The record that an earlier program of this participant wrote.
+    /// The record that an earlier run of this participant's program has left.
     earlier: Option<Participant>,
-    /// The files that the board has read, as they were then.
+    /// The stamps of the participants' files when the board read them last, by the name of the file.
     seen: BTreeMap<String, Stamp>,
-    /// The group and the permissions of the folder as they were last.
+    /// The state of the class that the board has written last.
+    written_class: Option<ClassState>,
+    /// The group and the permissions of the folder when `access_changed` read them last.
     access: (u32, u32),
 }
 
@@ -60,17 +63,14 @@ impl RoomFolder {
     pub fn new(dir: PathBuf) -> Self {
         Self {
             dir,
-            written: None,
-            earlier: None,
-            seen: BTreeMap::new(),
-            access: (0, 0),
+            ..Self::default()
         }
     }
 
-    /// Makes the folder if there is none. A private one is for this user only.
+    /// Creates the folder unless it exists. Nobody but this user may open a private folder.
     ///
     /// # Errors
-    /// If it cannot be made.
+    /// If the folder cannot be created.
     pub fn create(&self, private: bool) -> Result<(), String> {
         let mut folders = fs::DirBuilder::new();
         folders.recursive(true);
@@ -84,15 +84,18 @@ impl RoomFolder {
             .map_err(|error| self.failed(&error))
     }
 
-    /// Refuses a folder in which another version has a room.
+    /// Checks that the folder has no room of another version of the program.
+    ///
+    /// # Errors
+    /// If it has one; the error names both versions.
     pub fn check_version(&self) -> Result<(), String> {
         match self.class() {
-            Err(RoomError::Never(what)) => Err(what),
+            Err(RoomError::Never(why)) => Err(why),
             _ => Ok(()),
         }
     }
 
-    /// Returns what to do so that others can write to the folder; `None` if somebody else can.
+    /// Returns a warning with the commands to type if nobody but this user can write to the folder; `None` if others can.
     pub fn closed_to_others(&self) -> Option<String> {
         #[cfg(unix)]
         {
@@ -113,9 +116,9 @@ impl RoomFolder {
     /// Reads the file of the class.
     ///
     /// # Errors
-    /// If there is no room, its file cannot be read now, or it has another version.
+    /// `RoomError::Later` if there is no room, or if its file cannot be read now; `RoomError::Never` if the room is of another version.
     pub fn class(&self) -> Result<ClassState, RoomError> {
-        let path = self.dir.join(CLASS);
+        let path = self.dir.join(CLASS_FILE);
         let shown = sanitize::line(&path.display().to_string());
         let bytes = files::read(&path, MOST_CLASS_BYTES).map_err(|error| {
             RoomError::Later(match error.kind() {
@@ -132,13 +135,18 @@ impl RoomFolder {
         })
     }
 
-    /// Writes the file of the class.
-    pub fn write_class(&self, class: &ClassState) -> io::Result<()> {
-        self.write(CLASS, class)
+    /// Writes the file of the class if the class has changed since the last call. The file is also written again if the permissions of
+    /// the folder have changed, because its own permissions follow from them.
+    pub fn write_class(&mut self, class: &ClassState) -> io::Result<()> {
+        if self.access_changed() || self.written_class.as_ref() != Some(class) {
+            self.write(CLASS_FILE, class)?;
+            self.written_class = Some(class.clone());
+        }
+        Ok(())
     }
 
-    /// Reads the file of a participant; a default record if it cannot be read.
-    fn record_of(&self, id: &str) -> Participant {
+    /// Reads the file of the participant with this id. Returns an empty record if there is no readable one.
+    fn read_record(&self, id: &str) -> Participant {
         let bytes = files::read(&self.dir.join(file_name(id)), MOST_BYTES as u64);
         match bytes.map(|bytes| Participant::read(&bytes)) {
             Ok(Ok(record)) if record.id == id => record,
@@ -148,16 +156,17 @@ impl RoomFolder {
 
     /// Leaves an order for the board.
     pub fn leave_order(&self, order: &InstructorRequest) -> io::Result<()> {
-        // The names of the files keep the order in which they were given.
-        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-        let now_ms = now.map_or(0, |since_1970| since_1970.as_millis());
-        self.write(&format!("{ORDER}{now_ms:015}-{}.json", drawn(8)), order)
+        // Files are read in the order of their names, so the time comes first.
+        let since_1970 = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        let now_ms = since_1970.map_or(0, |duration| duration.as_millis());
+        let word = random_word(8);
+        self.write(&format!("{ORDER_PREFIX}{now_ms:015}-{word}.json"), order)
     }
 
-    /// Returns the orders that this user's other programs have left, the oldest first, by the names of their files.
+    /// Returns the orders that this user's other programs have left, each with the name of its file, the oldest first.
     pub fn orders(&self) -> Vec<(String, InstructorRequest)> {
         let mut orders = Vec::new();
-        for name in self.names(ORDER).unwrap_or_default() {
+        for name in self.names(ORDER_PREFIX).unwrap_or_default() {
             if self.is_own(&name)
                 && let Ok(bytes) = files::read(&self.dir.join(&name), MOST_BYTES as u64)
                 && let Ok(order) = serde_json::from_slice(&bytes)
@@ -168,14 +177,14 @@ impl RoomFolder {
         orders
     }
 
-    /// Removes orders that were carried out.
-    pub fn done(&self, orders: &[(String, InstructorRequest)]) {
+    /// Removes the files of orders that were carried out.
+    pub fn remove_orders(&self, orders: &[(String, InstructorRequest)]) {
         for (name, _) in orders {
             let _ = fs::remove_file(self.dir.join(name));
         }
     }
 
-    /// Returns true if a file belongs to this program's user, who alone gives orders.
+    /// Returns true if a file belongs to the user of this program. Nobody else may give orders.
     fn is_own(&self, name: &str) -> bool {
         #[cfg(unix)]
         {
@@ -190,7 +199,7 @@ impl RoomFolder {
         }
     }
 
-    /// Writes a file that the class reads, whatever permissions this user's files have elsewhere.
+    /// Writes a file that the class may read, even if other people may not read this user's files elsewhere.
     fn write(&self, name: &str, value: &impl Serialize) -> io::Result<()> {
         let path = self.dir.join(name);
         files::write(&path, &serde_json::to_vec(value)?)?;
@@ -202,8 +211,8 @@ impl RoomFolder {
         Ok(())
     }
 
-    /// Returns true if group or permissions of the folder have changed since the last call.
-    pub fn access_changed(&mut self) -> bool {
+    /// Returns true if the group or the permissions of the folder have changed since the last call.
+    fn access_changed(&mut self) -> bool {
         #[cfg(unix)]
         {
             use std::os::unix::fs::MetadataExt;
@@ -215,16 +224,18 @@ impl RoomFolder {
         false
     }
 
-    /// Returns the permissions of a file: if everybody may write to the folder, everybody may read it; otherwise its group may.
+    /// Returns the permissions for a file of this folder. If everybody may write to the folder, everybody may read the file. Otherwise
+    /// the file is given to the folder's group, which may read it.
     #[cfg(unix)]
     fn mode_for(&self, path: &Path) -> io::Result<u32> {
         use std::os::unix::fs::{MetadataExt, chown};
         let folder = fs::metadata(&self.dir)?;
-        let of_group = folder.mode() & 0o002 == 0 && chown(path, None, Some(folder.gid())).is_ok();
-        Ok(if of_group { 0o640 } else { 0o644 })
+        let is_public = folder.mode() & 0o002 != 0;
+        let is_for_group = !is_public && chown(path, None, Some(folder.gid())).is_ok();
+        Ok(if is_for_group { 0o640 } else { 0o644 })
     }
 
-    /// Returns the names of the files that begin with these letters, in their order.
+    /// Returns the sorted names of the JSON files that begin with a prefix.
     fn names(&self, prefix: &str) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in fs::read_dir(&self.dir)? {
@@ -237,20 +248,23 @@ impl RoomFolder {
         Ok(names)
     }
 
-    /// Makes `read_changed` read every file again, because what they said was not kept.
+    /// Makes the next `read_changed` read every file again. The board calls this if it could not log what it had read.
     pub fn forget(&mut self) {
         self.seen.clear();
     }
 
-    /// Reads the participants' files that changed since the last call. Returns them by their names.
+    /// Reads the participants' files that have changed since the last call, and returns each with its name.
     ///
     /// # Errors
     /// If the folder cannot be read.
     pub fn read_changed(&mut self) -> Result<Vec<(String, RecordFile)>, String> {
-        let names = self.names(PREFIX).map_err(|error| self.failed(&error))?;
+        let names = self
+            .names(PARTICIPANT_PREFIX)
+            .map_err(|error| self.failed(&error))?;
         self.seen
             .retain(|name, _| names.binary_search(name).is_ok());
-        let (next, found) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+        let next = AtomicUsize::new(0);
+        let found = Mutex::new(Vec::new());
         let read_next = || {
             while let Some(name) = names.get(next.fetch_add(1, Ordering::Relaxed)) {
                 if let Some((stamp, record)) = self.read_if_changed(name)
@@ -261,7 +275,7 @@ impl RoomFolder {
             }
         };
         std::thread::scope(|scope| {
-            for _ in 1..names.len().min(AT_ONCE) {
+            for _ in 1..names.len().min(READERS) {
                 scope.spawn(read_next);
             }
             read_next();
@@ -274,7 +288,7 @@ impl RoomFolder {
         Ok(records)
     }
 
-    /// Reads a participant's file; `None` if it has not changed or is gone.
+    /// Reads a participant's file; `None` if the file has not changed or does not exist.
     fn read_if_changed(&self, name: &str) -> Option<(Stamp, RecordFile)> {
         let path = self.dir.join(name);
         let meta = fs::metadata(&path).ok()?;
@@ -301,16 +315,17 @@ impl RoomFolder {
         self.seen.contains_key(name)
     }
 
-    /// Returns the message that the folder has no room.
+    /// Returns the error for a folder without a room.
     pub fn no_room(&self) -> String {
         format!("no room is open in {}", self.shown())
     }
 
-    /// Returns the message about an error in this folder.
+    /// Returns an error of the file system as a sentence that begins with this folder.
     pub fn failed(&self, error: &io::Error) -> String {
         format!("{}: {}", self.shown(), explain_write_error(error))
     }
 
+    /// Returns the path of the folder for a message.
     fn shown(&self) -> String {
         sanitize::line(&self.dir.display().to_string())
     }
@@ -318,7 +333,7 @@ impl RoomFolder {
 
 impl ParticipantLink for RoomFolder {
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError> {
-        // Without a class, nobody needs the file.
+        // If there is no room, the participant leaves no file in the folder.
         let class = self.class()?;
         if class.removed.contains(&me.id) {
             return Err(RoomError::Never(JoinError::Removed.to_string()));
@@ -327,9 +342,9 @@ impl ParticipantLink for RoomFolder {
             let earlier = self
                 .earlier
                 .take()
-                .unwrap_or_else(|| self.record_of(&me.id));
+                .unwrap_or_else(|| self.read_record(&me.id));
             let mut record = me.clone();
-            record.keep(&earlier);
+            record.add_earlier(&earlier);
             self.earlier = Some(earlier);
             self.write(&file_name(&record.id), &record)
                 .map_err(|error| RoomError::Later(self.failed(&error)))?;
@@ -343,7 +358,7 @@ impl ParticipantLink for RoomFolder {
 }
 
 fn file_name(id: &str) -> String {
-    format!("{PREFIX}{id}.json")
+    format!("{PARTICIPANT_PREFIX}{id}.json")
 }
 
 #[cfg(test)]
@@ -402,24 +417,23 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut folder = RoomFolder::new(dir.path().to_owned());
         // The folder's permissions may change after the room was opened.
-        for (of_folder, of_file, closed) in [
+        for (folder_mode, file_mode, is_closed) in [
             (0o755, 0o640, true),
             (0o777, 0o644, false),
             (0o1777, 0o644, false),
             (0o2770, 0o640, false),
         ] {
-            let mode = fs::Permissions::from_mode(of_folder);
-            fs::set_permissions(dir.path(), mode).expect("set");
-            assert!(folder.access_changed() && !folder.access_changed());
+            let permissions = fs::Permissions::from_mode(folder_mode);
+            fs::set_permissions(dir.path(), permissions).expect("set");
             folder.write_class(&class()).expect("written");
-            folder.share(&me('a', of_folder.into())).expect("shared");
+            folder.share(&me('a', folder_mode.into())).expect("shared");
             for file in fs::read_dir(dir.path()).expect("there") {
-                let mode = file.and_then(|file| file.metadata()).expect("a file");
-                let mode = mode.permissions().mode() & 0o777;
-                assert_eq!(mode, of_file, "in a folder of {of_folder:o}");
+                let metadata = file.and_then(|file| file.metadata()).expect("a file");
+                let mode = metadata.permissions().mode() & 0o777;
+                assert_eq!(mode, file_mode, "in a folder of {folder_mode:o}");
             }
-            let told = folder.closed_to_others();
-            assert_eq!(told.is_some_and(|told| told.contains("chmod 3770")), closed);
+            let warning = folder.closed_to_others().unwrap_or_default();
+            assert_eq!(warning.contains("chmod 3770"), is_closed);
         }
         let inside = dir.path().join("rooms/today");
         RoomFolder::new(inside.clone()).create(true).expect("made");
@@ -439,12 +453,12 @@ mod tests {
         let found = folder.orders();
         let orders: Vec<_> = found.iter().map(|(_, order)| order.clone()).collect();
         assert_eq!(orders, given);
-        folder.done(&found);
+        folder.remove_orders(&found);
         assert!(folder.orders().is_empty());
     }
 
     #[test]
-    fn bad_files_are_told_and_the_others_read() {
+    fn each_bad_file_has_its_reason_and_good_files_are_read() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut folder = RoomFolder::new(dir.path().to_owned());
         folder.write_class(&class()).expect("opened");
@@ -464,30 +478,31 @@ mod tests {
             .expect("shared");
         let mut found = folder.read_changed().expect("read");
         found.sort_by(|a, b| a.0.cmp(&b.0));
-        let said: Vec<&str> = found
+        let names_and_reasons: Vec<&str> = found
             .iter()
             .map(|(_, record)| match record {
                 Ok(record) => record.name.as_str(),
                 Err(why) => why,
             })
             .collect();
-        for (said, part) in said.iter().zip([
+        let expected = [
             "Ana",
             "is a folder",
             "is not a participant's record",
             "limit",
             "another version",
             "another participant",
-        ]) {
-            assert!(said.contains(part), "{said}");
+        ];
+        assert_eq!(names_and_reasons.len(), expected.len());
+        for (text, part) in names_and_reasons.iter().zip(expected) {
+            assert!(text.contains(part), "{text}");
         }
-        assert_eq!(said.len(), 6);
     }
 
     #[test]
     fn another_version_and_a_folder_that_cannot_be_made_are_one_line() {
         let dir = tempfile::tempdir().expect("a folder");
-        fs::write(dir.path().join(CLASS), "{\"version\":99}").expect("written");
+        fs::write(dir.path().join(CLASS_FILE), "{\"version\":99}").expect("written");
         let mut folder = RoomFolder::new(dir.path().to_owned());
         let refused = folder.share(&me('a', 1)).expect_err("another version");
         assert!(
@@ -495,7 +510,7 @@ mod tests {
             "{refused}"
         );
         assert!(folder.check_version().is_err());
-        let inside = RoomFolder::new(dir.path().join(CLASS).join("x"));
+        let inside = RoomFolder::new(dir.path().join(CLASS_FILE).join("x"));
         assert!(inside.create(false).is_err());
     }
 }

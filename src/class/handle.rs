@@ -1,10 +1,10 @@
-//! The board of a room: the one program that writes its log. Everything that changes the class goes through `commit`, which appends
-//! the lines, waits until they are on the disk, and only then lets anybody be answered.
+//! An open room: the one program that writes the log of a class, which is called its board. Every change of the class goes through
+//! `OpenRoom::commit`, which appends lines to the log and returns once they are on the disk. Only then is anybody answered.
 
 mod keeper;
-mod looker;
+mod second_board;
 
-pub use looker::RoomLooker;
+pub use second_board::SecondBoard;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -22,10 +22,10 @@ use super::record::{ClassState, InstructorRequest, Participant, VERSION};
 use super::state::{JoinError, RoomState};
 use crate::course::Course;
 use crate::course::save_file::explain_write_error;
-use keeper::{Keeper, hear, hear_file};
+use keeper::{receive_file, receive_plausible, start_keeper};
 use protocol::machine;
 
-/// A handle to the room; clones share its state. The room is free for another board once all are dropped.
+/// A handle to an open room. Clones are handles to the same room; once all are dropped, another board can open the room.
 #[derive(Clone)]
 pub struct RoomHandle(Arc<OpenRoom>);
 
@@ -35,69 +35,70 @@ struct OpenRoom {
     lock: Mutex<RoomLock>,
     clock: RoomClock,
     course: Course,
-    /// The addresses, as `HOST:PORT`, under which a phone has reached the room.
+    /// The addresses, `HOST:PORT`, under which a phone has reached the room.
     reached: Mutex<BTreeSet<String>>,
 }
 
-/// A clock in milliseconds since 1970 that never goes back behind the log, whatever the clock of this machine is set to meanwhile.
+/// A clock in milliseconds since 1970 that never goes back, whatever the clock of this machine is set to while the room is open.
 struct RoomClock {
-    since: Instant,
-    since_ms: u64,
+    start: Instant,
+    start_ms: u64,
 }
 
 impl RoomClock {
-    /// Returns a clock that shows the time of this machine, or the time of the last line if that is later.
+    /// Returns a clock that shows the time of this machine, or the time of the log's last line if that is later.
     fn after(last_ms: u64) -> Self {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH);
-        let now_ms = now.map_or(0, |since_1970| since_1970.as_millis() as u64);
-        Self::at(now_ms.max(last_ms))
+        let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH);
+        let now_ms = since_1970.map_or(0, |duration| duration.as_millis() as u64);
+        Self::starting_at(now_ms.max(last_ms))
     }
 
-    /// Returns a clock that shows this time now.
-    fn at(since_ms: u64) -> Self {
-        let since = Instant::now();
-        Self { since, since_ms }
+    /// Returns a clock that shows `start_ms` at this moment.
+    fn starting_at(start_ms: u64) -> Self {
+        let start = Instant::now();
+        Self { start, start_ms }
     }
 
     fn now_ms(&self) -> u64 {
-        self.since_ms + self.since.elapsed().as_millis() as u64
+        self.start_ms + self.start.elapsed().as_millis() as u64
     }
 }
 
 /// The reason why a room could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum OpenError {
-    /// Another board has it, which is named here in words.
+    /// Another board has the room open. The text names it: `lectern (process 812)`.
     #[strum(to_string = "{0} has this room open")]
     Taken(String),
     #[strum(to_string = "{0}")]
     Failed(String),
 }
 
-/// The reason why somebody got no answer from the room.
+/// The reason why the room has not accepted a record or a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum HearError {
-    Refused(JoinError),
-    /// The request is not on the disk, so it does not count.
-    NotKept(String),
+pub enum Refusal {
+    Join(JoinError),
+    /// The log could not be written, so the request does not count.
+    NotLogged(String),
 }
 
-impl From<String> for HearError {
+impl From<String> for Refusal {
     fn from(why: String) -> Self {
-        Self::NotKept(why)
+        Self::NotLogged(why)
     }
 }
 
 impl RoomHandle {
-    /// Opens a room in a folder. `shared` means that participants have access to the folder.
+    /// Opens the room in a folder, and creates the room if there is none. If the room is `shared`, participants write into the folder;
+    /// otherwise only this user can open it.
     ///
     /// # Errors
-    /// If another board has the room, or the folder cannot be used.
+    /// If another board has the room open, or the folder cannot be used.
     pub fn open(dir: PathBuf, shared: bool, course: Course) -> Result<Self, OpenError> {
         Self::open_after(SILENCE, dir, shared, course)
     }
 
-    /// Opens a room. Another board has it if its lock counts on within `silence`.
+    /// Opens a room after waiting for `silence` that the lock of another board stands still.
     fn open_after(
         silence: Duration,
         dir: PathBuf,
@@ -115,12 +116,12 @@ impl RoomHandle {
             .map_err(OpenError::Taken)?;
         let path = dir.join(LOG);
         let found = read(&path).map_err(failed)?;
-        let log = LogFile::open(&path, found.whole, found.entries.len()).map_err(failed)?;
-        let mut room = RoomState::from_log(found.entries);
+        let log = LogFile::open(&path, found.whole_bytes, found.lines.len()).map_err(failed)?;
+        let mut room = RoomState::from_log(found.lines);
         let damaged = found
             .damaged
             .map(|line| format!("{LOG}: line {line} is damaged and left out"));
-        room.note(LOG.to_owned(), damaged);
+        room.set_fault(LOG.to_owned(), damaged);
         let handle = Self(Arc::new(OpenRoom {
             clock: RoomClock::after(room.last_ms()),
             state: Mutex::new(room),
@@ -130,11 +131,11 @@ impl RoomHandle {
             reached: Mutex::default(),
         }));
         handle.begin().map_err(OpenError::Failed)?;
-        Keeper::start(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
+        start_keeper(&handle.0, shared.then_some(folder)).map_err(OpenError::Failed)?;
         Ok(handle)
     }
 
-    /// Writes the first line of a new room; opens a closed one again.
+    /// Writes the first line of a new room, and opens a closed room again.
     fn begin(&self) -> Result<(), String> {
         self.0.commit(|room, now_ms| {
             if room.history().is_empty() {
@@ -142,34 +143,35 @@ impl RoomHandle {
                 room.open(VERSION, day, now_ms);
             }
             if room.class.closed {
-                room.obey(&InstructorRequest::Close(false), &self.0.course, now_ms)?;
+                room.carry_out(&InstructorRequest::Close(false), &self.0.course, now_ms)?;
             }
             Ok(())
         })
     }
 
-    /// Reads a room without opening it: its log, and what participants have left in the folder since. Ballots count only by the log.
+    /// Reads a room without opening it: its log, and the participants' files that are newer than the log. Of these files' ballots none
+    /// counts, because only the board can tell whether a round was open.
     ///
     /// # Errors
-    /// If there is no room, or it cannot be read.
+    /// If there is no room in the folder, or it cannot be read.
     pub fn read(dir: PathBuf, course: &Course) -> Result<RoomState, String> {
         let mut folder = RoomFolder::new(dir.clone());
         if !folder::is_room(&dir) {
             return Err(folder.no_room());
         }
         let found = read(&dir.join(LOG)).map_err(|error| folder.failed(&error))?;
-        let mut room = RoomState::from_log(found.entries);
+        let mut room = RoomState::from_log(found.lines);
         let now_ms = room.last_ms();
         for (file, mut record) in folder.read_changed()? {
             if let Ok(record) = &mut record {
                 record.ballots = BTreeMap::new();
             }
-            hear_file(&mut room, file, record, course, now_ms);
+            receive_file(&mut room, file, record, course, now_ms);
         }
         Ok(room)
     }
 
-    /// Returns the state of the room. Its lock is not held while lines are brought to the disk.
+    /// Returns the state of the room. This does not wait for the disk: the state is not locked while lines are flushed.
     pub fn state(&self) -> MutexGuard<'_, RoomState> {
         locked(&self.0.state)
     }
@@ -179,42 +181,41 @@ impl RoomHandle {
         Board::from_room(&self.state(), &self.0.course, self.0.clock.now_ms())
     }
 
-    /// Receives a participant's record. Implausible results are left out, and the board lists them. Returns what the participant is
-    /// told of the class.
+    /// Receives a participant's record, and returns the state of the class for this participant. Implausible results are left out, and
+    /// the board lists them.
     ///
     /// # Errors
-    /// If the participant is refused, or the record could not be kept.
-    pub fn hear(&self, record: Participant, origin: &Origin) -> Result<ClassState, HearError> {
+    /// If the participant is refused, or the log cannot be written.
+    pub fn receive(&self, record: Participant, origin: &Origin) -> Result<ClassState, Refusal> {
         let id = record.id.clone();
         self.0.commit(|room, now_ms| {
-            let heard = hear(room, record, origin, &self.0.course, now_ms);
-            heard.map_err(HearError::Refused)
+            receive_plausible(room, record, origin, &self.0.course, now_ms).map_err(Refusal::Join)
         })?;
-        Ok(self.state().class_of(&id))
+        Ok(self.state().class_for(&id))
     }
 
-    /// Receives a request of a phone. Returns what the phone sees then.
+    /// Receives a request of a phone, and returns what the phone shows next.
     ///
     /// # Errors
-    /// If the phone is refused, or the request could not be kept.
-    pub fn hear_phone(
+    /// If the phone is refused, or the log cannot be written.
+    pub fn receive_phone(
         &self,
-        asked: &PhoneRequest,
+        request: &PhoneRequest,
         origin: &Origin,
-    ) -> Result<PhoneView, HearError> {
+    ) -> Result<PhoneView, Refusal> {
         self.0.commit(|room, now_ms| {
-            let heard = room.hear_phone(asked, origin, now_ms);
-            heard.map_err(HearError::Refused)
+            room.receive_phone(request, origin, now_ms)
+                .map_err(Refusal::Join)
         })?;
         Ok(PhoneView::for_phone(
-            &asked.id,
+            &request.id,
             &self.state(),
             &self.0.course,
         ))
     }
 
-    /// Notes that a phone has reached the room under an address, `HOST:PORT`.
-    pub fn note_reached(&self, host: &str) {
+    /// Remembers an address, `HOST:PORT`, under which a phone has reached the room.
+    pub fn add_reached(&self, host: &str) {
         let mut reached = locked(&self.0.reached);
         if reached.len() < 64 && !reached.contains(host) {
             reached.insert(host.to_owned());
@@ -226,13 +227,13 @@ impl RoomHandle {
         locked(&self.0.reached).clone()
     }
 
-    /// Carries out a request of the instructor.
+    /// Carries out an order of the instructor.
     ///
     /// # Errors
-    /// If it is not possible, or could not be kept.
+    /// If the order is not possible, or the log cannot be written.
     pub fn order(&self, order: &InstructorRequest) -> Result<(), String> {
         self.0
-            .commit(|room, now_ms| room.obey(order, &self.0.course, now_ms))
+            .commit(|room, now_ms| room.carry_out(order, &self.0.course, now_ms))
     }
 }
 
@@ -247,52 +248,58 @@ impl InstructorLink for RoomHandle {
 }
 
 impl OpenRoom {
-    /// Changes the state by lines, and returns once they are on the disk. If they cannot be kept, nothing has changed.
+    /// Lets `change` append lines to the log, and returns once they are on the disk. `change` also receives the present time in
+    /// milliseconds. If the lines cannot be written, the state is as it was before.
+    ///
+    /// # Errors
+    /// The error of `change`, or one that says why the log cannot be written.
     fn commit<E: From<String>>(
         &self,
         change: impl FnOnce(&mut RoomState, u64) -> Result<(), E>,
     ) -> Result<(), E> {
         let mut room = locked(&self.state);
         let before = room.history().len();
-        let done = change(&mut room, self.clock.now_ms());
+        let changed = change(&mut room, self.clock.now_ms());
         let new = room.history()[before..].to_vec();
         if new.is_empty() {
-            return done;
+            return changed;
         }
         // A board that slept while another took the room over must not write.
         if let Err(lost) = locked(&self.lock).check() {
             room.roll_back(before);
             return Err(explain_write_error(&lost).into());
         }
-        let kept = match self.log.write(&new) {
+        let written = match self.log.write(&new) {
             Ok(mark) => {
+                // Other threads may read and change the state while this one waits for the disk.
                 drop(room);
-                let kept = self.log.keep(mark);
+                let synced = self.log.sync(mark);
                 room = locked(&self.state);
-                kept
+                synced
             }
             Err(error) => Err(error),
         };
-        let fault = kept.err().map(|error| {
+        let fault = written.err().map(|error| {
             room.roll_back(self.log.roll_back());
             format!(
                 "the room's log could not be written: {}",
                 explain_write_error(&error)
             )
         });
-        room.note(LOG.to_owned(), fault.clone());
+        room.set_fault(LOG.to_owned(), fault.clone());
         match fault {
             Some(fault) => Err(fault.into()),
-            None => done,
+            None => changed,
         }
     }
 }
 
-/// Returns the name that others on the network may know this machine by.
+/// Returns the name of this machine, under which others on the network may reach it; `THIS-MACHINE` if it has none.
 pub fn host_name() -> String {
-    let name = machine::system("/proc/sys/kernel/hostname");
-    let name = name.ok().or_else(|| std::env::var("COMPUTERNAME").ok());
-    match name.unwrap_or_default().trim() {
+    let name = machine::system("/proc/sys/kernel/hostname")
+        .or_else(|_| std::env::var("COMPUTERNAME"))
+        .unwrap_or_default();
+    match name.trim() {
         "" => "THIS-MACHINE".to_owned(),
         name => name.to_owned(),
     }

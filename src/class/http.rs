@@ -1,5 +1,5 @@
-//! The part of HTTP/1.1 that a room needs: requests whose head and body have bounded sizes and arrive within a bounded time, responses
-//! of known length, and a stream of events. `httparse` parses the head.
+//! The part of HTTP/1.1 that a room needs: requests whose head and body are short and arrive soon, responses of known length, and a
+//! stream of events. `httparse` parses the head of a request.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, TcpStream};
@@ -14,10 +14,10 @@ use super::record::MOST_BYTES;
 const MOST_HEAD: usize = 8 * 1024;
 /// The most headers of a request.
 const MOST_HEADERS: usize = 48;
-/// The time for which a connection may be idle between two requests.
-const IDLE: Duration = Duration::from_secs(40);
-/// The time in which a request has to arrive. The first request counts from the start of the connection.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The longest time between two requests of a connection.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(40);
+/// The longest time from the first to the last byte of a request, and from the start of a connection to its first request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A request that has arrived completely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -25,43 +25,41 @@ pub struct Request {
     pub method: String,
     /// The path without a query; it starts with `/`.
     pub path: String,
-    /// The code after `Bearer` in the `authorization` header.
+    /// The code after `Bearer` in the `authorization` header; empty without one.
     pub code: String,
-    /// The address that the client was told: `HOST:PORT`.
+    /// The address of this server as the client knows it, `HOST:PORT`; empty if the client does not say it.
     pub host: String,
     pub body: Vec<u8>,
-    /// True if the client keeps this connection open.
-    keeps: bool,
+    /// True if the client wants to send further requests over this connection.
+    keeps_open: bool,
 }
 
-/// A response.
+/// A response to a request.
 #[derive(Clone, Debug)]
 pub struct Response {
     status: u16,
-    kind: &'static str,
+    mime: &'static str,
     body: Vec<u8>,
 }
 
 impl Response {
-    fn new(status: u16, kind: &'static str, body: impl Into<Vec<u8>>) -> Self {
-        let body = body.into();
-        Self { status, kind, body }
+    fn new(status: u16, mime: &'static str, body: Vec<u8>) -> Self {
+        Self { status, mime, body }
     }
 
-    /// Returns a response of JSON.
+    /// Returns a value in JSON.
     pub fn json(value: &impl Serialize) -> Self {
         let body = serde_json::to_vec(value).unwrap_or_default();
         Self::new(200, "application/json", body)
     }
 
-    /// Returns a response that is a page.
     pub fn page(html: &str) -> Self {
-        Self::new(200, "text/html; charset=utf-8", html)
+        Self::new(200, "text/html; charset=utf-8", html.into())
     }
 
-    /// Returns a refusal with its reason on one line.
+    /// Returns a refusal with its reason, which is one line.
     pub fn refused(status: u16, why: &str) -> Self {
-        Self::new(status, "text/plain; charset=utf-8", why)
+        Self::new(status, "text/plain; charset=utf-8", why.into())
     }
 }
 
@@ -70,21 +68,21 @@ pub struct Connection {
     stream: Arc<TcpStream>,
     /// The received bytes that are not yet part of a request.
     arrived: Vec<u8>,
-    /// True if the connection stays open after the response.
-    keeps: bool,
-    /// The time in which the next request has to begin.
-    idle: Duration,
+    /// True if the connection stays open after the next response.
+    is_open: bool,
+    /// The longest time until the next request begins.
+    idle_timeout: Duration,
 }
 
 impl Connection {
     pub fn new(stream: Arc<TcpStream>) -> io::Result<Self> {
         stream.set_nodelay(true)?;
-        stream.set_write_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(REQUEST_TIMEOUT))?;
         Ok(Self {
             stream,
             arrived: Vec::new(),
-            keeps: true,
-            idle: PATIENCE,
+            is_open: true,
+            idle_timeout: REQUEST_TIMEOUT,
         })
     }
 
@@ -94,18 +92,19 @@ impl Connection {
         Some(peer.ip().to_canonical())
     }
 
-    /// Returns the next request; `None` if the connection has ended or sent no valid request, which is answered here.
+    /// Waits for the next request. Returns `None` if the connection has ended. A request that is not valid is refused here, and ends the
+    /// connection.
     pub fn next_request(&mut self) -> Option<Request> {
-        if !self.keeps {
+        if !self.is_open {
             return None;
         }
         match self.read_request() {
             Ok(request) => {
-                self.keeps = request.keeps;
+                self.is_open = request.keeps_open;
                 Some(request)
             }
             Err(refused) => {
-                self.keeps = false;
+                self.is_open = false;
                 if let Some(refused) = refused {
                     self.answer(&refused);
                 }
@@ -118,34 +117,33 @@ impl Connection {
     fn read_request(&mut self) -> Result<Request, Option<Response>> {
         let refused = |status, why| Err(Some(Response::refused(status, why)));
         if self.arrived.is_empty() {
-            self.receive(self.idle)?;
+            self.receive(self.idle_timeout)?;
         }
-        self.idle = IDLE;
-        let until = Instant::now() + PATIENCE;
-        let (mut request, head, body) = loop {
+        self.idle_timeout = IDLE_TIMEOUT;
+        let deadline = Instant::now() + REQUEST_TIMEOUT;
+        let (mut request, head_bytes, body_bytes) = loop {
             match parse(&self.arrived)? {
                 Some(parsed) => break parsed,
                 None if self.arrived.len() > MOST_HEAD => {
                     return refused(431, "the head of the request is too long");
                 }
-                None => self.receive(until.saturating_duration_since(Instant::now()))?,
+                None => self.receive(deadline.saturating_duration_since(Instant::now()))?,
             }
         };
-        if body > MOST_BYTES {
+        if body_bytes > MOST_BYTES {
             return refused(413, "the request body is too long");
         }
-        while self.arrived.len() < head + body {
-            self.receive(until.saturating_duration_since(Instant::now()))?;
+        let end = head_bytes + body_bytes;
+        while self.arrived.len() < end {
+            self.receive(deadline.saturating_duration_since(Instant::now()))?;
         }
-        request.body = self.arrived[head..head + body].to_vec();
-        self.arrived.drain(..head + body);
+        request.body = self.arrived[head_bytes..end].to_vec();
+        self.arrived.drain(..end);
         Ok(request)
     }
 
-    /// Waits for more bytes.
-    ///
-    /// # Errors
-    /// If none arrive in time.
+    /// Waits for more bytes, and adds them to those that have arrived. The error is the response if none arrive in time; `None` if the
+    /// connection has ended.
     fn receive(&mut self, wait: Duration) -> Result<(), Option<Response>> {
         if wait.is_zero() {
             return Err(Some(Response::refused(408, "the request took too long")));
@@ -161,40 +159,43 @@ impl Connection {
         }
     }
 
-    /// Sends a response; returns false if the connection ends.
-    pub fn answer(&mut self, answer: &Response) -> bool {
-        let connection = if self.keeps { "keep-alive" } else { "close" };
-        let mut text = format!(
+    /// Sends a response. Returns false if the connection ends with it.
+    pub fn answer(&mut self, response: &Response) -> bool {
+        let connection = if self.is_open { "keep-alive" } else { "close" };
+        let mut bytes = format!(
             "{}content-length: {}\r\nconnection: {connection}\r\n\r\n",
-            head(answer.status, answer.kind),
-            answer.body.len()
+            head(response.status, response.mime),
+            response.body.len()
         )
         .into_bytes();
-        text.extend_from_slice(&answer.body);
-        (&*self.stream).write_all(&text).is_ok() && self.keeps
+        bytes.extend_from_slice(&response.body);
+        (&*self.stream).write_all(&bytes).is_ok() && self.is_open
     }
 
-    /// Starts a stream of events, which lasts as long as the connection.
+    /// Starts a response that is a stream of events. The caller writes the events; the stream lasts as long as the connection.
     pub fn begin_events(&mut self) -> io::Result<&TcpStream> {
-        self.keeps = false;
+        self.is_open = false;
         let head = head(200, "text/event-stream") + "connection: close\r\n\r\n";
         (&*self.stream).write_all(head.as_bytes())?;
         Ok(&self.stream)
     }
 }
 
-/// Returns the first lines of a response.
-fn head(status: u16, kind: &str) -> String {
-    // The page may use only its own style and script, and only this server.
-    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'";
+/// Returns the status line and the headers that every response has.
+fn head(status: u16, mime: &str) -> String {
+    // A page may use only its own style and script, and may connect only to this server.
+    const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; \
+        script-src 'unsafe-inline'; connect-src 'self'";
     format!(
-        "HTTP/1.1 {status} {}\r\ncontent-type: {kind}\r\ncache-control: no-store\r\n\
-         content-security-policy: {POLICY}\r\nx-content-type-options: nosniff\r\nreferrer-policy: no-referrer\r\n",
+        "HTTP/1.1 {status} {}\r\ncontent-type: {mime}\r\ncache-control: no-store\r\n\
+         content-security-policy: {POLICY}\r\nx-content-type-options: nosniff\r\n\
+         referrer-policy: no-referrer\r\n",
         if status == 200 { "OK" } else { "Refused" }
     )
 }
 
-/// Returns the request without its body, and the lengths of head and body; `None` while the head is incomplete.
+/// Parses the head of a request from the bytes that have arrived. Returns the request without its body, and the lengths of head and body
+/// in bytes; `None` while the head is incomplete. The error is the response to a head that is not valid.
 fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Response>> {
     let wrong = |why| Some(Response::refused(400, why));
     let mut headers = [httparse::EMPTY_HEADER; MOST_HEADERS];
@@ -206,7 +207,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
     };
     let mut request = Request {
         method: parsed.method.unwrap_or_default().to_owned(),
-        keeps: parsed.version == Some(1),
+        keeps_open: parsed.version == Some(1),
         ..Request::default()
     };
     let path = parsed.path.unwrap_or_default().split('?').next();
@@ -218,7 +219,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
     for header in parsed.headers {
         let value = std::str::from_utf8(header.value).unwrap_or_default().trim();
         match header.name.to_ascii_lowercase().as_str() {
-            // A proxy may read two lengths differently.
+            // With two lengths, a proxy and this server may disagree about where the next request begins.
             "content-length" if body.is_some() => return Err(wrong("not a valid HTTP request")),
             "content-length" => match value.parse::<u32>() {
                 Ok(length) if value.bytes().all(|byte| byte.is_ascii_digit()) => {
@@ -229,7 +230,7 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
             "transfer-encoding" => {
                 return Err(Some(Response::refused(411, "Content-Length is required")));
             }
-            "connection" if value.eq_ignore_ascii_case("close") => request.keeps = false,
+            "connection" if value.eq_ignore_ascii_case("close") => request.keeps_open = false,
             "host" => request.host = crate::sanitize::bounded(value, 200),
             "authorization" => {
                 let code = value.strip_prefix("Bearer ").unwrap_or_default();
@@ -245,7 +246,8 @@ fn parse(arrived: &[u8]) -> Result<Option<(Request, usize, usize)>, Option<Respo
 mod tests {
     use super::*;
 
-    fn status(text: &str) -> Result<Option<(Request, usize, usize)>, Option<u16>> {
+    /// Parses a request. The error is the status of the response that refuses it.
+    fn parse_text(text: &str) -> Result<Option<(Request, usize, usize)>, Option<u16>> {
         parse(text.as_bytes()).map_err(|refused| refused.map(|response| response.status))
     }
 
@@ -253,15 +255,18 @@ mod tests {
     fn requests_are_read_and_nonsense_refused() {
         let text =
             "POST /join?x HTTP/1.1\r\nAuthorization: Bearer abc\r\nContent-Length: 2\r\n\r\n{}";
-        let (request, head, body) = status(text).expect("a request").expect("whole");
+        let (request, head_bytes, body_bytes) =
+            parse_text(text).expect("a request").expect("whole");
         assert_eq!(
             (request.method.as_str(), request.path.as_str()),
             ("POST", "/join")
         );
-        assert_eq!((request.code.as_str(), head + body), ("abc", text.len()));
-        assert!(request.keeps);
-        assert_eq!(status("POST /join HTTP/1.1\r\n"), Ok(None));
-        let with = |header: &str| status(&format!("POST / HTTP/1.1\r\n{header}\r\n\r\n")).map(drop);
+        assert_eq!(request.code, "abc");
+        assert_eq!(head_bytes + body_bytes, text.len());
+        assert!(request.keeps_open);
+        assert_eq!(parse_text("POST /join HTTP/1.1\r\n"), Ok(None));
+        let with =
+            |header: &str| parse_text(&format!("POST / HTTP/1.1\r\n{header}\r\n\r\n")).map(drop);
         assert_eq!(with("Transfer-Encoding: chunked"), Err(Some(411)));
         assert_eq!(with("Content-Length: -1"), Err(Some(413)));
         assert_eq!(with("Content-Length: +1"), Err(Some(413)));
@@ -270,9 +275,9 @@ mod tests {
             with("Content-Length: 1\r\nContent-Length: 2"),
             Err(Some(400))
         );
-        assert_eq!(status("\u{1b}[2J\r\n\r\n"), Err(Some(400)));
+        assert_eq!(parse_text("\u{1b}[2J\r\n\r\n"), Err(Some(400)));
         assert_eq!(
-            status("GET http://elsewhere/ HTTP/1.1\r\n\r\n").map(drop),
+            parse_text("GET http://elsewhere/ HTTP/1.1\r\n\r\n").map(drop),
             Err(Some(400))
         );
     }

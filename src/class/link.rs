@@ -1,22 +1,22 @@
-//! The links to a room, for participants and for the instructor, and the news that they bring to the screen.
+//! The traits with which a program talks to a room, over the network or through a folder, and the news that it gets from there.
 
 use super::board::Board;
 use super::record::{ClassState, InstructorRequest, Participant};
 
-/// The reason why a room could not be used.
+/// The reason why a room could not be used. The text is a sentence for the screen.
 #[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum RoomError {
-    /// The room cannot be reached now.
+    /// The room cannot be reached now. The program tries again.
     #[strum(transparent)]
     Later(String),
-    /// Trying again would not help.
+    /// Trying again would not help, for instance after a wrong code.
     #[strum(transparent)]
     Never(String),
 }
 
 /// A participant's link to a room.
 pub trait ParticipantLink: Send {
-    /// Replaces the participant's shared record. Returns the state of the class.
+    /// Replaces the participant's record in the room. Returns the state of the class.
     fn share(&mut self, me: &Participant) -> Result<ClassState, RoomError>;
 }
 
@@ -35,14 +35,6 @@ pub enum RoomNews {
     Class(Box<ClassState>),
     /// The present board, for the instructor's presenter.
     Board(Box<Board>),
-    /// The room cannot be reached for this reason. `again` is true if the member tries again.
-    Lost { why: String, again: bool },
-}
-
-impl From<RoomError> for RoomNews {
-    fn from(error: RoomError) -> Self {
-        let again = matches!(error, RoomError::Later(_));
-        let (RoomError::Later(why) | RoomError::Never(why)) = error;
-        Self::Lost { why, again }
-    }
+    /// The room cannot be reached, now or ever.
+    Lost(RoomError),
 }

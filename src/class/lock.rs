@@ -1,6 +1,6 @@
-//! The lock of a room: a small file with host and process, in which the board counts on every second. File locks are stale or absent
-//! on shared file systems. Whoever finds the file watches it by their own clock: if it does not change for `SILENCE`, they take the
-//! room over.
+//! The lock of a room in a shared folder, so that only one board writes the log. Locks of the operating system are unreliable on shared
+//! file systems, so the lock is a small file, `board.lock`, in which the board increases a counter every second. Another board that finds
+//! the file watches it: if the counter stands still for `SILENCE`, the first board has ended, and the other one takes the room over.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -8,71 +8,73 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::secrets::drawn;
+use super::secrets::random_word;
 use crate::files;
 use crate::sanitize;
 
-/// The file of the lock.
-const LOCK: &str = "board.lock";
+const LOCK_FILE: &str = "board.lock";
 /// The longest lock that is read, in bytes.
 const MOST_BYTES: u64 = 1024;
-/// The silence after which a board counts as ended.
+/// A board whose counter stands still for this time counts as ended.
 pub const SILENCE: Duration = Duration::from_secs(15);
-/// The silence after which a board of this machine counts as ended if its process is gone.
-const ENDED: Duration = Duration::from_secs(2);
-/// The time between two looks at the lock of another board, and for which a new lock waits for one that came at the same time.
-const LOOK: Duration = Duration::from_millis(200);
+/// A board whose process on this machine no longer exists counts as ended after this shorter time.
+const SILENCE_OF_DEAD_PROCESS: Duration = Duration::from_secs(2);
+/// The interval at which the lock of another board is read. A new lock is also read again after this time, in case that two boards have
+/// written one at the same moment.
+const READ_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The contents of the file.
+/// The contents of the lock's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Held {
+struct LockContents {
     host: String,
     process: u32,
-    /// A word that each board draws, which no other has.
-    by: String,
-    /// A number that grows every second.
-    beat: u64,
+    /// A random word that tells this board from every other.
+    #[serde(rename = "by")]
+    board: String,
+    /// The counter that the board increases every second.
+    #[serde(rename = "beat")]
+    counter: u64,
 }
 
-/// The lock, held by this program. Dropping it opens the room for another board.
+/// The lock of a room, held by this program. Dropping the lock gives the room to the next board.
 pub struct RoomLock {
     path: PathBuf,
-    held: Held,
+    contents: LockContents,
 }
 
 impl RoomLock {
-    /// Takes the lock of a folder. The inner error is the board that has it, in words: `lectern (process 812)`.
+    /// Takes the lock of a folder. The inner error names the board that has the lock: `lectern (process 812)`.
     pub fn take(dir: &Path, host: &str, silence: Duration) -> io::Result<Result<Self, String>> {
-        let path = dir.join(LOCK);
-        if let Some(owner) = alive(&path, host, silence) {
+        let path = dir.join(LOCK_FILE);
+        if let Some(owner) = running_board(&path, host, silence) {
             return Ok(Err(owner));
         }
-        let mine = Self {
+        let lock = Self {
             path,
-            held: Held {
+            contents: LockContents {
                 host: host.to_owned(),
                 process: std::process::id(),
-                by: drawn(16),
-                beat: 0,
+                board: random_word(16),
+                counter: 0,
             },
         };
-        files::write(&mine.path, &serde_json::to_vec(&mine.held)?)?;
-        // Of two that come at the same moment, the later one has it.
-        std::thread::sleep(LOOK);
-        match read(&mine.path) {
-            Some(held) if held.by != mine.held.by => Ok(Err(held.owner())),
-            _ => Ok(Ok(mine)),
+        lock.write()?;
+        // If two boards write the file at the same moment, the later one has the lock.
+        std::thread::sleep(READ_INTERVAL);
+        match lock.other_owner() {
+            Some(owner) => Ok(Err(owner)),
+            None => Ok(Ok(lock)),
         }
     }
 
-    /// Counts on.
+    /// Increases the counter in the file.
     ///
     /// # Errors
     /// If another board has taken the room over, or the file cannot be written.
     pub fn beat(&mut self) -> io::Result<()> {
         self.check()?;
-        self.held.beat += 1;
-        files::write(&self.path, &serde_json::to_vec(&self.held)?).map(drop)
+        self.contents.counter += 1;
+        self.write()
     }
 
     /// Checks that this board still has the room.
@@ -80,87 +82,96 @@ impl RoomLock {
     /// # Errors
     /// If another board has taken it over.
     pub fn check(&self) -> io::Result<()> {
-        match read(&self.path) {
-            Some(held) if held.by != self.held.by => Err(io::Error::other(format!(
-                "{} has taken the room over; this board only looks",
-                held.owner()
+        match self.other_owner() {
+            Some(owner) => Err(io::Error::other(format!(
+                "{owner} has taken the room over; this board can no longer change it"
             ))),
-            _ => Ok(()),
+            None => Ok(()),
         }
+    }
+
+    fn write(&self) -> io::Result<()> {
+        files::write(&self.path, &serde_json::to_vec(&self.contents)?).map(drop)
+    }
+
+    /// Returns the board that the file names; `None` if it names this one, or if there is no file.
+    fn other_owner(&self) -> Option<String> {
+        let contents = read(&self.path)?;
+        (contents.board != self.contents.board).then(|| contents.owner())
     }
 }
 
 impl Drop for RoomLock {
     fn drop(&mut self) {
-        if read(&self.path).is_some_and(|held| held.by == self.held.by) {
+        if self.other_owner().is_none() {
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-impl Held {
-    /// Returns the board that has the lock, in words.
+impl LockContents {
+    /// Returns the board that has the lock, in words: `lectern (process 812)`.
     fn owner(&self) -> String {
         let host = sanitize::bounded(&self.host, 60);
         format!("{host} (process {})", self.process)
     }
 }
 
-/// Reads the lock; `None` if there is none.
-fn read(path: &Path) -> Option<Held> {
+/// Reads a lock; `None` if there is no readable file.
+fn read(path: &Path) -> Option<LockContents> {
     let bytes = files::read(path, MOST_BYTES).ok()?;
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Looks at the lock of another board, by this program's clock.
+/// Watches the lock of another board, to take the room over when that board has ended.
 pub struct LockWatch {
     path: PathBuf,
-    last: Option<Held>,
-    /// The time at which the lock was first seen as it is.
+    last: Option<LockContents>,
+    /// The time since which the lock has stayed as `last`.
     since: Instant,
 }
 
 impl LockWatch {
     pub fn new(dir: &Path) -> Self {
         Self {
-            path: dir.join(LOCK),
+            path: dir.join(LOCK_FILE),
             last: None,
             since: Instant::now(),
         }
     }
 
-    /// Returns true if the board has ended, or was silent for long enough to be replaced.
+    /// Reads the lock, and returns true if there is none or if its counter has stood still for `SILENCE`.
     pub fn is_over(&mut self) -> bool {
-        let now = read(&self.path);
-        if now != self.last {
-            (self.last, self.since) = (now, Instant::now());
+        let contents = read(&self.path);
+        if contents != self.last {
+            self.last = contents;
+            self.since = Instant::now();
         }
         self.last.is_none() || self.since.elapsed() > SILENCE
     }
 }
 
-/// Returns the board whose lock counts on; `None` if there is none. Waits for a beat, for `silence` at most.
-fn alive(path: &Path, host: &str, silence: Duration) -> Option<String> {
+/// Waits until the lock changes, and returns its board. Returns `None` if there is no lock, or if it stays unchanged for `silence`.
+fn running_board(path: &Path, host: &str, silence: Duration) -> Option<String> {
     let first = read(path)?;
-    // Another machine may have the same name, so even an ended process is given time for a beat.
+    // Another machine may have the name of this one, so even a board whose process seems to be gone gets some time.
     let patience = if first.host == host && has_ended(first.process) {
-        silence.min(ENDED)
+        silence.min(SILENCE_OF_DEAD_PROCESS)
     } else {
         silence
     };
     let began = Instant::now();
     while began.elapsed() < patience {
-        std::thread::sleep(LOOK);
-        // A lock that was given back may be taken.
-        let now = read(path)?;
-        if now != first {
-            return Some(now.owner());
+        std::thread::sleep(READ_INTERVAL);
+        let contents = read(path)?;
+        if contents != first {
+            return Some(contents.owner());
         }
     }
     None
 }
 
-/// Returns true if a process of this machine is gone.
+/// Returns true if this machine has no process with this number. Where that cannot be found out, the answer is false.
 fn has_ended(process: u32) -> bool {
     #[cfg(unix)]
     {
@@ -186,22 +197,24 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let take = |host: &str| RoomLock::take(dir.path(), host, SHORT).expect("a folder");
         let mut first = take("one").expect("free");
-        let beating = std::thread::scope(|scope| {
+        let refused = std::thread::scope(|scope| {
             let second = scope.spawn(|| take("two").err());
             std::thread::sleep(Duration::from_millis(300));
-            first.beat().expect("mine");
-            second.join().expect("asked")
+            first.beat().expect("still held");
+            second.join().expect("no panic")
         });
-        let owner = beating.expect("taken");
+        let owner = refused.expect("taken");
         assert_eq!(owner, format!("one (process {})", std::process::id()));
-        // A board that is silent, as a laptop that sleeps, loses the room and hears so when it wakes.
+        // A silent board, such as one on a sleeping laptop, loses the room. Its next beat says so.
         let third = take("three").expect("taken over");
-        let said = first.beat().expect_err("lost").to_string();
-        assert!(said.contains("three"), "{said}");
+        let why = first.beat().expect_err("lost").to_string();
+        assert!(why.contains("three"), "{why}");
         drop(first);
-        third.check().expect("another's end does not end it");
+        third
+            .check()
+            .expect("the end of a lost lock removes no file");
         drop(third);
-        assert!(!dir.path().join(LOCK).exists());
+        assert!(!dir.path().join(LOCK_FILE).exists());
     }
 
     #[cfg(unix)]
@@ -211,16 +224,14 @@ mod tests {
         let mut child = std::process::Command::new("true").spawn().expect("started");
         let process = child.id();
         child.wait().expect("ended");
-        let host = "one".to_owned();
-        let by = "x".to_owned();
-        let held = Held {
-            host,
+        let contents = LockContents {
+            host: "one".to_owned(),
             process,
-            by,
-            beat: 7,
+            board: "x".to_owned(),
+            counter: 7,
         };
-        let text = serde_json::to_vec(&held).expect("plain data");
-        std::fs::write(dir.path().join(LOCK), text).expect("written");
+        let text = serde_json::to_vec(&contents).expect("plain data");
+        std::fs::write(dir.path().join(LOCK_FILE), text).expect("written");
         let began = Instant::now();
         let taken = RoomLock::take(dir.path(), "one", SILENCE).expect("a folder");
         assert!(taken.is_ok() && began.elapsed() < SILENCE / 3);

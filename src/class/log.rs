@@ -1,8 +1,12 @@
-//! The log of a class: one file, to which only the board appends. A line is one fact with its time, in JSON. Board, page, tallies and
-//! reports are folds of it (`state::RoomState`), at any moment of it.
+//! The log of a class: one file, to which only the board appends. Each line is one fact with its time, in JSON:
 //!
-//! A fact counts once its line is on the disk. A line that was cut short by the end of a program or by a full disk is dropped when
-//! the log is opened, and nobody was told of it.
+//! ```text
+//! {"n":7,"t":1768470000000,"ballot":{"who":"3f…","round":6,"choice":1}}
+//! ```
+//!
+//! `state::RoomState` computes from these lines everything that the board and the reports show. A fact counts once its line is on the
+//! disk, and only then is it answered. So a line that a crash or a full disk has cut short can be dropped when the log is opened again:
+//! nobody has been promised that it counts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -23,19 +27,22 @@ const MOST_BYTES: u64 = 512 * 1024 * 1024;
 
 /// A line of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LogLine {
     /// The number of the line, from 1.
-    pub n: u64,
+    #[serde(rename = "n")]
+    pub number: u64,
     /// Milliseconds since 1970 by the board's clock; never less than in the line before.
-    pub t: u64,
-    /// The name of the request in the folder that this line carries out, so that it is carried out once.
+    #[serde(rename = "t")]
+    pub time_ms: u64,
+    /// The name of the file in the folder with the order that led to this line. An order whose file is in the log is not carried out
+    /// again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<String>,
     #[serde(flatten)]
     pub fact: Fact,
 }
 
-/// Something that happened in the class. `who` is the id of a participant.
+/// Something that happened in the class. `who` is always the id of a participant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fact {
@@ -47,7 +54,7 @@ pub enum Fact {
     Joined {
         who: String,
         name: String,
-        /// The code with which a phone takes this seat.
+        /// The code with which a phone joins as this participant.
         seat: String,
         #[serde(default)]
         origin: Origin,
@@ -56,11 +63,11 @@ pub enum Fact {
         who: String,
         name: String,
     },
-    /// A participant is heard again after being away or having left.
+    /// A participant is here again after being away or having left.
     Here {
         who: String,
     },
-    /// Nothing was heard for a minute.
+    /// A participant has sent nothing for a minute.
     Away {
         who: String,
     },
@@ -71,28 +78,29 @@ pub enum Fact {
         who: String,
         up: bool,
     },
-    /// The work of a participant changed.
-    Work(Work),
-    /// The result in a race that counts for a participant.
+    /// The work of a participant has changed.
+    Work(WorkChange),
+    /// A participant has a result in a race, which replaces an earlier one.
     Result {
         who: String,
         task: String,
         result: RaceResult,
     },
-    /// A participant voted in an open round, a = 0. The first ballot counts.
+    /// A participant has voted for the first time in a round that was open.
     Ballot {
         who: String,
         round: u64,
+        /// The first answer, a, is 0.
         choice: usize,
     },
-    /// A phone took the seat of a participant at a computer. Both are one person from now on.
+    /// The phone with the id `phone` has joined as a participant who sits at a computer. From now on the two count as one person.
     Seated {
         phone: String,
         who: String,
     },
-    /// A round of a vote was opened, which closed any other vote. A known round is open again.
+    /// A round of a vote was opened, and any other vote closed. If the last round of this vote has this number, it is open again.
     VoteOpened {
-        /// The stage, or the id of the question.
+        /// The id of the stage or of the question.
         vote: String,
         round: u64,
         choices: usize,
@@ -115,7 +123,7 @@ pub enum Fact {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         until: Option<u64>,
     },
-    /// The room was closed, which also closed its vote, or opened again.
+    /// The room was closed together with its open vote; with `false` it was opened again.
     Closed {
         closed: bool,
     },
@@ -129,24 +137,24 @@ pub enum Fact {
         who: BTreeSet<String>,
     },
     LetIn {},
-    /// The order in this line was taken back. The log means what it would mean without that line.
+    /// The order in the line with this number was taken back. The log now means what it would mean without that line.
     Undone {
         line: u64,
     },
 }
 
-/// A change of what a participant works on.
+/// The part of a participant's work that differs from what the log already says.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Work {
+pub struct WorkChange {
     pub who: String,
-    /// The new device; `None` if it is the same.
+    /// The device; `None` if it has not changed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub device: Option<String>,
-    /// The stage or exercise that was opened, and the time of that in milliseconds since 1970; `None` if it is the same.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub here: Option<(String, u64)>,
-    /// The stages with something new; `None` for a stage that the learner has begun anew.
+    /// The stage or exercise that was opened, and when, in milliseconds since 1970; `None` if it has not changed.
+    #[serde(rename = "here", skip_serializing_if = "Option::is_none")]
+    pub opened: Option<(String, u64)>,
+    /// The stages whose work has changed; `None` for a stage that the learner has begun anew.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub stages: BTreeMap<String, Option<SharedWork>>,
 }
@@ -155,16 +163,16 @@ pub struct Work {
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Origin {
-    /// The address in the network; empty for a file in the folder.
+    /// The IP address; empty for a participant in a folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub address: String,
-    /// The description of a phone's browser, which two phones may share; empty for a computer.
+    /// The description of a phone's browser, which is the same for two phones of one model; empty for a computer.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub browser: String,
 }
 
 impl Fact {
-    /// Returns true if this is an order of the instructor that can be taken back.
+    /// Returns true if this fact follows from an order of the instructor that can be taken back.
     pub fn is_order(&self) -> bool {
         matches!(
             self,
@@ -184,135 +192,135 @@ impl Fact {
 
 /// The contents of a log.
 #[derive(Debug, Default)]
-pub struct ReadLog {
-    pub entries: Vec<Entry>,
-    /// The number of bytes of all whole lines. What follows them was cut short.
-    pub whole: u64,
-    /// The number of the first damaged line, from 1; `None` if every whole line could be read.
+pub struct LogContents {
+    pub lines: Vec<LogLine>,
+    /// The length of all whole lines, in bytes. The bytes after them belong to a line that was cut short.
+    pub whole_bytes: u64,
+    /// The number in the file, from 1, of the first line that is whole but cannot be read; `None` if there is none.
     pub damaged: Option<usize>,
 }
 
-/// Reads a log. A missing file is an empty log.
+/// Reads a log. A missing file counts as an empty log.
 ///
 /// # Errors
-/// If the file cannot be read.
-pub fn read(path: &Path) -> io::Result<ReadLog> {
+/// If the file exists and cannot be read, or is longer than 512 MiB.
+pub fn read(path: &Path) -> io::Result<LogContents> {
     let bytes = match files::read(path, MOST_BYTES) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
         Err(error) => return Err(error),
     };
-    let mut log = ReadLog::default();
-    let lines = bytes.split_inclusive(|byte| *byte == b'\n');
-    for (line, number) in lines.zip(1..) {
+    let mut log = LogContents::default();
+    for (line, number) in bytes.split_inclusive(|byte| *byte == b'\n').zip(1..) {
         if !line.ends_with(b"\n") {
             break;
         }
-        log.whole += line.len() as u64;
+        log.whole_bytes += line.len() as u64;
         match serde_json::from_slice(line) {
-            Ok(entry) => log.entries.push(entry),
+            Ok(read_line) => log.lines.push(read_line),
             Err(_) => log.damaged = log.damaged.or(Some(number)),
         }
     }
     Ok(log)
 }
 
-/// The log of a board, open for appending.
+/// The log of a board, open for appending. Lines are written in two steps, so that many threads can wait for one flush of the file:
+/// `write` hands lines to the operating system, and `sync` waits until the disk has them.
 pub struct LogFile {
     file: File,
-    ends: Mutex<Ends>,
-    /// Held while the file is flushed, so that one flush serves all who wait.
+    progress: Mutex<Progress>,
+    /// Held while the file is flushed. The threads that wait for it find their lines flushed, too.
     flushing: Mutex<()>,
 }
 
-/// A place in the log between two lines.
+/// The length of the first lines of a log.
 #[derive(Clone, Copy)]
-struct LogEnd {
+struct Length {
     bytes: u64,
     lines: usize,
 }
 
-/// The end of the lines that are written, and of those that are on the disk.
+/// How far a log is written, and how far it is on the disk.
 #[derive(Clone, Copy)]
-struct Ends {
-    written: LogEnd,
-    kept: LogEnd,
-    /// The number of times that lines were taken back, because they could not be kept.
-    lost: u64,
+struct Progress {
+    written: Length,
+    synced: Length,
+    /// The number of calls of `roll_back`.
+    rollbacks: u64,
 }
 
-/// The end of lines that were written but may not be on the disk yet.
+/// A receipt for written lines, with which `LogFile::sync` waits for them.
 #[derive(Clone, Copy)]
 pub struct Mark {
-    /// The bytes before it.
-    end: u64,
-    /// `Ends::lost` when they were written.
-    lost: u64,
+    /// The length of the log up to and with these lines, in bytes.
+    end_bytes: u64,
+    /// `Progress::rollbacks` when the lines were written. A larger number later means that they were taken back.
+    rollbacks: u64,
 }
 
 impl LogFile {
-    /// Opens the log after its first `lines` lines, which have `bytes` bytes; what follows them is cut off.
+    /// Opens a log, and cuts off everything after its first `lines` lines, which are `bytes` long.
     pub fn open(path: &Path, bytes: u64, lines: usize) -> io::Result<Self> {
         let file = files::own(path)?;
         file.set_len(bytes)?;
         #[cfg(unix)]
         file.set_permissions(std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
-        let end = LogEnd { bytes, lines };
+        let length = Length { bytes, lines };
         Ok(Self {
             file,
-            ends: Mutex::new(Ends {
-                written: end,
-                kept: end,
-                lost: 0,
+            progress: Mutex::new(Progress {
+                written: length,
+                synced: length,
+                rollbacks: 0,
             }),
             flushing: Mutex::new(()),
         })
     }
 
-    /// Appends lines. They count once `keep` has returned for their mark.
-    pub fn write(&self, entries: &[Entry]) -> io::Result<Mark> {
-        let mut lines = Vec::new();
-        for entry in entries {
-            serde_json::to_writer(&mut lines, entry)?;
-            lines.push(b'\n');
+    /// Appends lines. They count only after `sync` has returned for the mark.
+    pub fn write(&self, lines: &[LogLine]) -> io::Result<Mark> {
+        let mut text = Vec::new();
+        for line in lines {
+            serde_json::to_writer(&mut text, line)?;
+            text.push(b'\n');
         }
-        let mut ends = locked(&self.ends);
+        let mut progress = locked(&self.progress);
         let mut file = &self.file;
-        file.seek(SeekFrom::Start(ends.written.bytes))?;
-        file.write_all(&lines)?;
-        ends.written.bytes += lines.len() as u64;
-        ends.written.lines += entries.len();
+        file.seek(SeekFrom::Start(progress.written.bytes))?;
+        file.write_all(&text)?;
+        progress.written.bytes += text.len() as u64;
+        progress.written.lines += lines.len();
         Ok(Mark {
-            end: ends.written.bytes,
-            lost: ends.lost,
+            end_bytes: progress.written.bytes,
+            rollbacks: progress.rollbacks,
         })
     }
 
-    /// Waits until the lines up to a mark are on the disk.
+    /// Waits until the lines of a mark are on the disk.
     ///
     /// # Errors
-    /// If they cannot be written, or were taken back.
-    pub fn keep(&self, mark: Mark) -> io::Result<()> {
+    /// If the disk does not take them, or if they have been taken back since.
+    pub fn sync(&self, mark: Mark) -> io::Result<()> {
         let _only_one = self.flushing.lock();
-        let ends = *locked(&self.ends);
-        if ends.lost != mark.lost {
+        let progress = *locked(&self.progress);
+        if progress.rollbacks != mark.rollbacks {
             return Err(io::Error::other("an earlier line could not be kept"));
         }
-        if ends.kept.bytes < mark.end {
+        if progress.synced.bytes < mark.end_bytes {
             self.file.sync_data()?;
-            locked(&self.ends).kept = ends.written;
+            locked(&self.progress).synced = progress.written;
         }
         Ok(())
     }
 
-    /// Takes back every line that is not on the disk. Returns the number of lines that are left.
+    /// Takes back every line that is not on the disk. Returns the number of lines that remain.
     pub fn roll_back(&self) -> usize {
-        let mut ends = locked(&self.ends);
-        // If even this fails, the next write goes over the same place.
-        let _ = self.file.set_len(ends.kept.bytes);
-        ends.written = ends.kept;
-        ends.lost += 1;
-        ends.kept.lines
+        let mut progress = locked(&self.progress);
+        // If the file cannot be cut, the next write overwrites the lines that were taken back.
+        let _ = self.file.set_len(progress.synced.bytes);
+        progress.written = progress.synced;
+        progress.rollbacks += 1;
+        progress.synced.lines
     }
 }
 
@@ -320,14 +328,14 @@ impl LogFile {
 mod tests {
     use super::*;
 
-    fn hand(n: u64) -> Entry {
-        Entry {
-            n,
-            t: 10 * n,
+    fn line(number: u64) -> LogLine {
+        LogLine {
+            number,
+            time_ms: 10 * number,
             request: None,
             fact: Fact::Hand {
                 who: "a".to_owned(),
-                up: n % 2 == 1,
+                up: number % 2 == 1,
             },
         }
     }
@@ -337,40 +345,39 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join(LOG);
         let log = LogFile::open(&path, 0, 0).expect("opened");
-        let mark = log.write(&[hand(1), hand(2)]).expect("written");
-        log.keep(mark).expect("kept");
+        let mark = log.write(&[line(1), line(2)]).expect("written");
+        log.sync(mark).expect("synced");
         let all = std::fs::read(&path).expect("there");
         for cut in 0..=all.len() {
             std::fs::write(&path, &all[..cut]).expect("cut");
             let found = read(&path).expect("read");
-            let lines = all[..cut].iter().filter(|byte| **byte == b'\n').count();
+            let whole_lines = all[..cut].iter().filter(|byte| **byte == b'\n').count();
             assert_eq!(
-                (found.entries.len(), found.damaged),
-                (lines, None),
+                (found.lines.len(), found.damaged),
+                (whole_lines, None),
                 "cut after {cut} bytes"
             );
-            let log = LogFile::open(&path, found.whole, lines).expect("opened");
-            let next = log.write(&[hand(9)]).expect("written");
-            log.keep(next).expect("kept");
-            let entries = read(&path).expect("read").entries;
-            assert_eq!(entries.len(), lines + 1);
-            assert_eq!(entries[lines], hand(9));
+            let log = LogFile::open(&path, found.whole_bytes, whole_lines).expect("opened");
+            let next = log.write(&[line(9)]).expect("written");
+            log.sync(next).expect("synced");
+            let lines = read(&path).expect("read").lines;
+            assert_eq!(lines.len(), whole_lines + 1);
+            assert_eq!(lines[whole_lines], line(9));
         }
     }
 
     #[test]
-    fn lines_that_were_not_kept_are_taken_back() {
+    fn lines_that_are_not_on_the_disk_are_taken_back() {
         let dir = tempfile::tempdir().expect("a folder");
         let path = dir.path().join(LOG);
         let log = LogFile::open(&path, 0, 0).expect("opened");
-        let kept = log.write(&[hand(1)]).expect("written");
-        log.keep(kept).expect("kept");
-        let lost = log.write(&[hand(2)]).expect("written");
+        let synced = log.write(&[line(1)]).expect("written");
+        log.sync(synced).expect("synced");
+        let lost = log.write(&[line(2)]).expect("written");
         assert_eq!(log.roll_back(), 1);
-        assert!(log.keep(lost).is_err(), "nobody is told of a lost line");
-        let next = log.write(&[hand(3)]).expect("written");
-        log.keep(next).expect("kept");
-        let entries = read(&path).expect("read").entries;
-        assert_eq!(entries, [hand(1), hand(3)]);
+        assert!(log.sync(lost).is_err(), "a lost line is never confirmed");
+        let next = log.write(&[line(3)]).expect("written");
+        log.sync(next).expect("synced");
+        assert_eq!(read(&path).expect("read").lines, [line(1), line(3)]);
     }
 }

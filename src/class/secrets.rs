@@ -1,4 +1,4 @@
-//! The words that a room draws: its codes, the codes of seats, and names that no other file has.
+//! Random words that cannot be guessed, and the codes of a room on the network that are made of them.
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
@@ -21,40 +21,44 @@ pub struct RoomSecrets {
 /// The access that a code gives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// The code lets its owner take part in the room.
+    /// The learners' code: to take part in the room.
     Learner,
-    /// The key also lets its owner see the board and give orders.
+    /// The instructor's key: also to see the board and to give orders.
     Instructor,
 }
 
 impl RoomSecrets {
     pub fn draw() -> Self {
         Self {
-            code: drawn(8),
-            key: drawn(16),
+            code: random_word(8),
+            key: random_word(16),
         }
     }
 
-    /// Returns what a code permits; `None` for a wrong one. The time of the comparison does not depend on how much of the code is right.
-    pub fn access(&self, given: &str) -> Option<Access> {
+    /// Returns the access that a code gives; `None` for a wrong code. The time of the comparison does not depend on how many letters are
+    /// right, so it helps nobody to guess.
+    pub fn access(&self, code: &str) -> Option<Access> {
         // Codes have no capitals, but QR codes and people may use them.
-        let given = given.to_ascii_lowercase();
-        let is_equal = |secret: &str| bool::from(secret.as_bytes().ct_eq(given.as_bytes()));
-        match (is_equal(&self.key), is_equal(&self.code)) {
-            (true, _) => Some(Access::Instructor),
-            (false, true) => Some(Access::Learner),
-            (false, false) => None,
+        let lowercase = code.to_ascii_lowercase();
+        let is_equal = |secret: &str| bool::from(secret.as_bytes().ct_eq(lowercase.as_bytes()));
+        if is_equal(&self.key) {
+            Some(Access::Instructor)
+        } else if is_equal(&self.code) {
+            Some(Access::Learner)
+        } else {
+            None
         }
     }
 }
 
-/// Returns a random word that cannot be guessed, from the standard library's source of randomness.
-pub fn drawn(letters: usize) -> String {
+/// Returns a random word of this number of letters and digits. Each letter is a new hash of the standard library, whose keys come from
+/// the operating system's source of randomness.
+pub fn random_word(letters: usize) -> String {
     let mut word = String::with_capacity(letters);
     for _ in 0..letters {
         let bits = RandomState::new().build_hasher().finish();
-        let at = bits % LETTERS.len() as u64;
-        word.push(char::from(LETTERS[at as usize]));
+        let index = bits % LETTERS.len() as u64;
+        word.push(char::from(LETTERS[index as usize]));
     }
     word
 }

@@ -1,9 +1,14 @@
-//! A room over HTTP. Learners post their record to `/join` and get the class as the response; phones post to `/phone`. There are two
-//! secret codes: the learners' and the instructor's. At `/CODE` is the phones' page, at `/KEY` the board's, whose data come from
-//! `/events/KEY` as server-sent events. Requests are bounded in size, rate, time and number. Many participants from one address are
-//! the rule, so no address is limited.
+//! A room over HTTP, with two secret codes: the learners' CODE and the instructor's KEY.
 //!
-//! Each connection has a thread with a small stack, so a class of five hundred needs no async runtime; `http` reads requests.
+//! ```text
+//! GET  /CODE         the page for phones          POST /phone   a phone's request; the response is what the phone shows
+//! GET  /KEY          the page of the board        POST /join    a participant's record; the response is the state of the class
+//! GET  /events/KEY   the board, whenever it       POST /board   nothing; the response is the board
+//!                    changes (server-sent)        POST /order   an order of the instructor; the response is the board
+//! ```
+//!
+//! A class often sits behind one router, so the number of requests is limited for each participant and not for each address. Each
+//! connection has a thread with a small stack, so a class of five hundred needs no async runtime.
 
 mod limits;
 
@@ -15,51 +20,51 @@ use std::sync::{Arc, Mutex};
 use std::thread::{Builder, sleep};
 use std::time::{Duration, Instant};
 
-use super::handle::{HearError, RoomHandle};
+use super::handle::{Refusal, RoomHandle};
 use super::http::{Connection, Request, Response};
 use super::locked;
 use super::log::Origin;
-use super::page;
-use super::phone::{self, PhoneRequest};
+use super::page::LIVE_PAGE;
+use super::phone::{PHONE_PAGE, PhoneRequest};
 use super::record::{InstructorRequest, Participant, RecordError};
 use super::secrets::{Access, RoomSecrets};
 use super::state::{JoinError, MOST_PEOPLE};
 use limits::{Guests, TokenBucket};
 
-/// The shortest interval between events for the board's page.
-const EVENTS: Duration = Duration::from_millis(250);
-/// The interval between events without changes.
-pub(super) const QUIET: Duration = Duration::from_secs(10);
+/// The interval at which the board is checked for changes, for the pages that follow it.
+const CHECK_INTERVAL: Duration = Duration::from_millis(250);
+/// The longest time between two events; a page that gets no event for longer knows that it has lost the room.
+pub(super) const MAX_EVENT_INTERVAL: Duration = Duration::from_secs(10);
 /// The most pages that follow the board.
 const MOST_VIEWERS: usize = 16;
 /// The delay of the response to a wrong code.
-const WRONG_WAIT: Duration = Duration::from_millis(500);
-/// The number of wrong codes per second that are looked at, which prevents guessing.
-const WRONG_RATE: f64 = 20.0;
-/// The requests per second of one participant.
-const OWN_RATE: f64 = 5.0;
-/// The requests of one participant that may come at once.
-const OWN_BURST: f64 = 20.0;
+const WRONG_CODE_DELAY: Duration = Duration::from_millis(500);
+/// The wrong codes per second that get a delayed response; more are refused at once. Both slow down guessing.
+const WRONG_CODE_RATE: f64 = 20.0;
+/// The requests per second that a participant may send.
+const PARTICIPANT_RATE: f64 = 5.0;
+/// The requests that a participant may send at once after a pause.
+const PARTICIPANT_BURST: f64 = 20.0;
 /// The stack of a connection's thread, in bytes.
-const STACK: usize = 256 * 1024;
+const STACK_BYTES: usize = 256 * 1024;
 
-/// The room, shared by the threads of connections.
+/// The room, shared by the threads of all connections.
 struct HostedRoom {
     handle: RoomHandle,
     secrets: RoomSecrets,
-    /// The bucket of each participant.
-    requests: Mutex<BTreeMap<String, TokenBucket>>,
-    /// The bucket of wrong codes.
-    wrong: Mutex<TokenBucket>,
+    /// The limit on the requests of each participant, by id.
+    request_limits: Mutex<BTreeMap<String, TokenBucket>>,
+    /// The limit on wrong codes.
+    wrong_code_limit: Mutex<TokenBucket>,
     /// The number of pages that follow the board.
     viewers: AtomicUsize,
     guests: Mutex<Guests>,
 }
 
-/// Binds an address.
+/// Listens at an address such as `0.0.0.0:7878`.
 ///
 /// # Errors
-/// One line, if that is not possible.
+/// If the address cannot be used; the error is one line that says what to write instead.
 pub fn bind(address: &str) -> Result<TcpListener, String> {
     TcpListener::bind(address).map_err(|error| {
         let why = match error.kind() {
@@ -77,10 +82,10 @@ pub fn bind(address: &str) -> Result<TcpListener, String> {
     })
 }
 
-/// Serves the room on separate threads until the process ends. Returns its address.
+/// Serves a room on separate threads until the process ends. Returns the address at which it is served.
 ///
 /// # Errors
-/// If it cannot be served.
+/// If the address is not known, or the first thread cannot be started.
 pub fn host(
     listener: TcpListener,
     handle: RoomHandle,
@@ -91,15 +96,15 @@ pub fn host(
     let room = Arc::new(HostedRoom {
         handle,
         secrets,
-        requests: Mutex::default(),
-        wrong: Mutex::new(TokenBucket::new(WRONG_RATE, WRONG_RATE)),
+        request_limits: Mutex::default(),
+        wrong_code_limit: Mutex::new(TokenBucket::new(WRONG_CODE_RATE, WRONG_CODE_RATE)),
         viewers: AtomicUsize::new(0),
         guests: Mutex::new(Guests::new()),
     });
     let accept = move || {
         loop {
             match listener.accept() {
-                Ok((stream, _)) => begin(&room, stream),
+                Ok((stream, _)) => start_connection(&room, stream),
                 // The connection has already ended, or the system has too many open files.
                 Err(_) => sleep(Duration::from_millis(20)),
             }
@@ -110,15 +115,15 @@ pub fn host(
     Ok(address)
 }
 
-/// Answers a connection on a separate thread.
-fn begin(room: &Arc<HostedRoom>, stream: TcpStream) {
+/// Answers the requests of a connection on a separate thread.
+fn start_connection(room: &Arc<HostedRoom>, stream: TcpStream) {
     let stream = Arc::new(stream);
     let guest = locked(&room.guests).enter(&stream);
     let host = Arc::clone(room);
     let answer = move || {
         if let Ok(mut connection) = Connection::new(stream) {
             while let Some(request) = connection.next_request() {
-                host.note_request(guest, &request);
+                host.rank_guest(guest, &request);
                 if !host.answer(&request, &mut connection) {
                     break;
                 }
@@ -128,21 +133,22 @@ fn begin(room: &Arc<HostedRoom>, stream: TcpStream) {
     };
     let thread = Builder::new()
         .name("room-guest".to_owned())
-        .stack_size(STACK);
+        .stack_size(STACK_BYTES);
     if thread.spawn(answer).is_err() {
         locked(&room.guests).leave(guest);
     }
 }
 
 impl HostedRoom {
-    /// Notes whether a connection's requests have a code, which makes it more important than others.
-    fn note_request(&self, guest: u64, request: &Request) {
-        let in_path = request.path.strip_prefix("/events/");
-        let access = self.secrets.access(in_path.unwrap_or(&request.code));
-        locked(&self.guests).note(guest, access.is_some());
+    /// Marks the connection of a request as active, and as one with a code if the request has a right one.
+    fn rank_guest(&self, guest: u64, request: &Request) {
+        let code_in_path = request.path.strip_prefix("/events/");
+        let code = code_in_path.unwrap_or(&request.code);
+        let has_code = self.secrets.access(code).is_some();
+        locked(&self.guests).mark_active(guest, has_code);
     }
 
-    /// Answers a request. Returns false if the connection ends.
+    /// Answers a request. Returns false if the connection ends with the response.
     fn answer(&self, request: &Request, connection: &mut Connection) -> bool {
         let method = request.method.as_str();
         let path = request.path.as_str();
@@ -150,14 +156,15 @@ impl HostedRoom {
             && let Some(key) = path.strip_prefix("/events/")
         {
             match self.admit(key, Access::Instructor) {
+                // An error means that the page has been closed.
                 Ok(()) => drop(self.events(connection)),
                 Err(refused) => drop(connection.answer(&refused)),
             }
             return false;
         }
         let response = match (method, path) {
-            ("GET", "/") => Ok(Response::page(phone::page())),
-            ("GET", "/board") => Ok(Response::page(page::live())),
+            ("GET", "/") => Ok(Response::page(PHONE_PAGE)),
+            ("GET", "/board") => Ok(Response::page(LIVE_PAGE)),
             ("GET", path) if !path[1..].contains(['/', '.']) => self.page(&path[1..]),
             ("POST", "/join") => self.join(request, connection.peer()),
             ("POST", "/phone") => self.phone(request, connection.peer()),
@@ -174,8 +181,8 @@ impl HostedRoom {
     fn page(&self, code: &str) -> Result<Response, Response> {
         self.admit(code, Access::Learner)?;
         let page = match self.secrets.access(code) {
-            Some(Access::Instructor) => page::live(),
-            _ => phone::page(),
+            Some(Access::Instructor) => LIVE_PAGE,
+            _ => PHONE_PAGE,
         };
         Ok(Response::page(page))
     }
@@ -184,30 +191,34 @@ impl HostedRoom {
         self.admit(&request.code, Access::Learner)?;
         let record = Participant::read(&request.body).map_err(unread)?;
         self.limit(&record.id)?;
-        let class = self.handle.hear(record, &origin(peer, String::new()));
-        class.map(|class| Response::json(&class)).map_err(refused)
+        self.handle
+            .receive(record, &origin(peer, String::new()))
+            .map(|class| Response::json(&class))
+            .map_err(refused)
     }
 
     fn phone(&self, request: &Request, peer: Option<IpAddr>) -> Result<Response, Response> {
         self.admit(&request.code, Access::Learner)?;
-        let asked = PhoneRequest::read(&request.body).map_err(unread)?;
-        self.limit(&asked.id)?;
-        self.handle.note_reached(&request.host);
-        let origin = origin(peer, asked.browser.clone());
-        let view = self.handle.hear_phone(&asked, &origin);
-        view.map(|view| Response::json(&view)).map_err(refused)
+        let phone_request = PhoneRequest::read(&request.body).map_err(unread)?;
+        self.limit(&phone_request.id)?;
+        self.handle.add_reached(&request.host);
+        self.handle
+            .receive_phone(&phone_request, &origin(peer, phone_request.browser.clone()))
+            .map(|view| Response::json(&view))
+            .map_err(refused)
     }
 
     fn order(&self, request: &Request) -> Result<Response, Response> {
         self.admit(&request.code, Access::Instructor)?;
         let order: InstructorRequest = serde_json::from_slice(&request.body)
             .map_err(|_| Response::refused(400, "not a valid request to a room"))?;
-        let obeyed = self.handle.order(&order);
-        obeyed.map_err(|why| Response::refused(409, &why))?;
+        self.handle
+            .order(&order)
+            .map_err(|why| Response::refused(409, &why))?;
         Ok(Response::json(&self.handle.board()))
     }
 
-    /// Sends the board whenever it changes, until the page is gone.
+    /// Sends the board whenever it changes, until the page is closed. Refuses a page beyond `MOST_VIEWERS`.
     fn events(&self, connection: &mut Connection) -> std::io::Result<()> {
         let before = self.viewers.fetch_add(1, Ordering::SeqCst);
         let sent = if before < MOST_VIEWERS {
@@ -225,43 +236,46 @@ impl HostedRoom {
         let mut sent: Option<(u64, Instant)> = None;
         loop {
             let revision = self.handle.state().revision;
-            // Times on the board grow even without news.
-            if sent.is_none_or(|(last, at)| last != revision || at.elapsed() > QUIET) {
+            // The times on the board grow even if nothing happens.
+            if sent
+                .is_none_or(|(last, time)| last != revision || time.elapsed() > MAX_EVENT_INTERVAL)
+            {
                 let board = self.handle.board().for_everybody();
                 let data = serde_json::to_string(&board).unwrap_or_default();
                 stream.write_all(format!("data: {data}\n\n").as_bytes())?;
                 sent = Some((revision, Instant::now()));
             }
-            sleep(EVENTS);
+            sleep(CHECK_INTERVAL);
         }
     }
 
-    /// Checks that a code permits a request that needs this access.
-    fn admit(&self, given: &str, needed: Access) -> Result<(), Response> {
-        match (self.secrets.access(given), needed) {
+    /// Checks that a code gives the access that a request needs. The error is the response that refuses it.
+    fn admit(&self, code: &str, needed: Access) -> Result<(), Response> {
+        match (self.secrets.access(code), needed) {
             (Some(Access::Instructor), _) | (Some(_), Access::Learner) => return Ok(()),
-            // Opening the learners' address in a browser is not a guess.
+            // The learners' code in place of the key is a mistake and no attempt to guess, so it needs no delay.
             (Some(Access::Learner), Access::Instructor) => {
                 return Err(Response::refused(403, "this requires the instructor's key"));
             }
             (None, _) => {}
         }
-        if !locked(&self.wrong).take() {
+        if !locked(&self.wrong_code_limit).take() {
             return Err(Response::refused(429, "too many wrong room codes"));
         }
-        sleep(WRONG_WAIT);
+        sleep(WRONG_CODE_DELAY);
         Err(Response::refused(403, "the room code is wrong"))
     }
 
-    /// Checks that a participant does not send too many requests.
+    /// Checks that a participant does not send too many requests. The error is the response that refuses one.
     fn limit(&self, id: &str) -> Result<(), Response> {
-        let mut requests = locked(&self.requests);
-        if requests.len() > 2 * MOST_PEOPLE {
-            requests.clear();
+        let mut limits = locked(&self.request_limits);
+        // Ids that were made up must not fill the memory.
+        if limits.len() > 2 * MOST_PEOPLE {
+            limits.clear();
         }
-        let bucket = requests
+        let bucket = limits
             .entry(id.to_owned())
-            .or_insert_with(|| TokenBucket::new(OWN_RATE, OWN_BURST));
+            .or_insert_with(|| TokenBucket::new(PARTICIPANT_RATE, PARTICIPANT_BURST));
         if bucket.take() {
             Ok(())
         } else {
@@ -287,10 +301,10 @@ fn unread(fault: RecordError) -> Response {
 }
 
 /// Returns the response to a request that the room did not take.
-fn refused(error: HearError) -> Response {
+fn refused(error: Refusal) -> Response {
     let why = match error {
-        HearError::NotKept(why) => return Response::refused(500, &why),
-        HearError::Refused(why) => why,
+        Refusal::NotLogged(why) => return Response::refused(500, &why),
+        Refusal::Join(why) => why,
     };
     let status = match why {
         JoinError::Full => 503,

@@ -1,32 +1,36 @@
-//! The state of a class as its log has it: a fold of the log's lines. What participants and the instructor ask for becomes lines in
-//! `requests`, and nothing else changes the class. These are pure functions: the caller passes the time and writes the lines down.
+//! The state of a class, computed from the lines of its log, one after the other. `requests` turns what participants and the
+//! instructor ask for into new lines, and nothing else changes the class. The code here reads no clock and writes no file: the caller
+//! passes the time, and brings the new lines to the disk.
 //!
-//! Heartbeats are no facts and stand in no line; being here and being away are.
+//! Heartbeats are not logged. The log only says when a participant came back or went away.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::log::{Entry, Fact, Origin, Work};
+use super::log::{Fact, LogLine, Origin, WorkChange};
 use super::record::{ClassState, Counted, Participant, Question, Vote};
+
+/// The name on the board of a participant who has given none.
+pub const NO_NAME: &str = "no name";
 
 mod requests;
 
 pub use requests::{AWAY_MS, JoinError, MOST_PEOPLE};
 
-/// A participant as the log has them.
+/// A participant, and everything that the log says about them.
 #[derive(Clone, Debug)]
 pub struct KnownParticipant {
-    /// The record that the participant shares. Its ballots are those that count; `left` and `raised` are as the board shows them.
+    /// The participant's record as the log has it: only ballots that were counted, and only results that count.
     pub record: Participant,
-    /// The number in the order of joining, which others may know.
+    /// The number in the order of joining, from 1. Unlike the id it is no secret.
     pub number: usize,
-    /// True if nothing was heard for a minute.
+    /// True if the participant has sent nothing for a minute.
     pub away: bool,
-    /// The time since which `record.here` is open, in milliseconds of the log.
+    /// The time at which `record.open_task` was opened, in milliseconds of the log.
     pub since_ms: u64,
     /// The time at which the participant raised the hand; `None` while it is down.
     pub raised_ms: Option<u64>,
     pub origin: Origin,
-    /// The code with which a phone takes this seat.
+    /// The code with which a phone joins as this participant.
     pub seat: String,
 }
 
@@ -36,7 +40,7 @@ impl KnownParticipant {
         !self.away && !self.record.left
     }
 
-    /// Returns the name of the participant in orders and on the board: `n12`.
+    /// Returns the public id of the participant, for orders and the board: `n12` for number 12.
     pub fn key(&self) -> String {
         format!("n{}", self.number)
     }
@@ -45,73 +49,78 @@ impl KnownParticipant {
 /// The state of a class after the lines of its log so far.
 #[derive(Clone, Debug, Default)]
 pub struct RoomState {
-    /// The state of the class without what only single participants are told.
+    /// The part of the state that participants receive. Its fields for single participants are filled by `class_for` and
+    /// `class_for_folder`.
     pub class: ClassState,
     /// The participants by their ids.
     pub people: BTreeMap<String, KnownParticipant>,
     /// The time at which the race ends by itself, in milliseconds of the log.
     pub race_until: Option<u64>,
-    /// The ids of those who were here when a round was closed, by its number.
+    /// The ids of the participants who were here when a round was closed, by the number of the round.
     here_at_close: BTreeMap<u64, BTreeSet<String>>,
-    /// The participants whose seats phones have taken, by the id of the phone.
+    /// The ids of the participants as whom phones have joined, by the id of the phone.
     seats: BTreeMap<String, String>,
     /// The number of participants who have ever joined.
     joined: usize,
-    /// The names of requests in the folder that were carried out.
+    /// The names of the files in the folder whose orders were carried out.
     requests: BTreeSet<String>,
-    history: Vec<Entry>,
-    /// The reasons why participants whose records lie in the folder are not in the room, by id.
+    history: Vec<LogLine>,
+    /// The reasons why participants whose files are in the folder are not in the room, by id. They are not in the log.
     pub refused: BTreeMap<String, String>,
-    /// The faults of records that could not be read or were not plausible, in one line each, by file or participant. They are not in the
-    /// log.
+    /// The faults that the board shows, such as records that could not be read or were not plausible, by file or participant. They are
+    /// not in the log.
     pub faults: BTreeMap<String, String>,
-    /// The last heartbeat of each participant: its sequence, and its time in milliseconds of the log.
-    heard: BTreeMap<String, (u64, u64)>,
+    /// `Participant::sequence` of the last record, by participant. Not in the log.
+    sequences: BTreeMap<String, u64>,
+    /// The time of the last record or request, by participant, in milliseconds of the log. Not in the log.
+    last_seen_ms: BTreeMap<String, u64>,
     /// A number that grows with every visible change.
     pub revision: u64,
 }
 
-/// The count of a round: who voted, and who could.
+/// The count of a round of a vote.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundCount {
-    /// The ballots by choice.
+    /// The number of ballots for each answer.
     pub counts: Vec<u32>,
-    /// The number of participants who were here at its end, or are here now.
+    /// The number of participants who are here, or were here when the round was closed.
     pub here: u32,
-    /// The number of ballots from people who are no longer here.
+    /// The number of ballots from participants who are not counted in `here`.
     pub gone: u32,
-    /// The number of ballots from a phone that looks like another one of this round, at the same address.
+    /// The number of ballots that look like a second vote of one person: from a phone with the address and browser of another phone
+    /// that has voted in this round.
     pub alike: u32,
 }
 
 impl RoomState {
-    /// Returns the state after these lines.
-    pub fn from_log(history: Vec<Entry>) -> Self {
+    /// Returns the state of a class with this log.
+    pub fn from_log(history: Vec<LogLine>) -> Self {
         let mut room = Self::default();
-        room.fold(history);
+        room.replay(history);
         room
     }
 
-    fn fold(&mut self, history: Vec<Entry>) {
+    /// Applies all lines of a log except those that were taken back.
+    fn replay(&mut self, history: Vec<LogLine>) {
         let undone = undone(&history);
-        for entry in &history {
-            if !undone.contains(&entry.n) {
-                self.apply(entry);
+        for line in &history {
+            if !undone.contains(&line.number) {
+                self.apply(line);
             }
         }
         self.history = history;
         self.revision += 1;
     }
 
-    /// Takes one more line.
-    pub fn take(&mut self, entry: Entry) {
-        if matches!(entry.fact, Fact::Undone { .. }) {
+    /// Appends a line and applies it.
+    fn append(&mut self, line: LogLine) {
+        if matches!(line.fact, Fact::Undone { .. }) {
             let mut history = std::mem::take(&mut self.history);
-            history.push(entry);
-            self.refold(history);
+            history.push(line);
+            self.restart(history);
         } else {
-            self.apply(&entry);
-            self.history.push(entry);
+            self.apply(&line);
+            self.history.push(line);
             self.revision += 1;
         }
     }
@@ -120,57 +129,53 @@ impl RoomState {
     pub fn roll_back(&mut self, lines: usize) {
         let mut history = std::mem::take(&mut self.history);
         history.truncate(lines);
-        self.refold(history);
+        self.restart(history);
     }
 
-    /// Folds other lines, and keeps what stands in no line.
-    fn refold(&mut self, history: Vec<Entry>) {
+    /// Computes the state anew from another log. The fields that are not in the log stay as they are.
+    fn restart(&mut self, history: Vec<LogLine>) {
         let mut room = Self {
             faults: std::mem::take(&mut self.faults),
             refused: std::mem::take(&mut self.refused),
-            heard: std::mem::take(&mut self.heard),
+            sequences: std::mem::take(&mut self.sequences),
+            last_seen_ms: std::mem::take(&mut self.last_seen_ms),
             revision: self.revision,
             ..Self::default()
         };
-        room.fold(history);
+        room.replay(history);
         *self = room;
     }
 
-    /// Returns every line so far.
-    pub fn history(&self) -> &[Entry] {
+    /// Returns all lines of the log.
+    pub fn history(&self) -> &[LogLine] {
         &self.history
     }
 
     /// Returns the time of the last line, in milliseconds.
     pub fn last_ms(&self) -> u64 {
-        self.history.last().map_or(0, |entry| entry.t)
+        self.history.last().map_or(0, |line| line.time_ms)
     }
 
-    /// Makes a line of a fact, and takes it.
-    fn write(&mut self, fact: Fact, now_ms: u64) {
-        self.write_for(None, fact, now_ms);
-    }
-
-    /// Makes a line of a fact that follows from a request in the folder, and takes it.
-    fn write_for(&mut self, request: Option<String>, fact: Fact, now_ms: u64) {
-        self.take(Entry {
-            n: self.next(),
-            t: now_ms.max(self.last_ms()),
+    /// Appends a line with a fact. `request` is the name of the file in the folder with the order that led to it, if it came in a file.
+    fn write(&mut self, request: Option<String>, fact: Fact, now_ms: u64) {
+        self.append(LogLine {
+            number: self.next_number(),
+            time_ms: now_ms.max(self.last_ms()),
             request,
             fact,
         });
     }
 
     /// Returns the number of the next line.
-    fn next(&self) -> u64 {
-        self.history.last().map_or(1, |last| last.n + 1)
+    fn next_number(&self) -> u64 {
+        self.history.last().map_or(1, |last| last.number + 1)
     }
 
-    /// Applies a line. A line about a participant who was removed since changes nothing.
-    fn apply(&mut self, entry: &Entry) {
-        self.requests.extend(entry.request.clone());
-        let at_ms = entry.t;
-        match &entry.fact {
+    /// Changes the state by a line. A line about a participant who is no longer in the room changes nothing.
+    fn apply(&mut self, line: &LogLine) {
+        self.requests.extend(line.request.clone());
+        let now_ms = line.time_ms;
+        match &line.fact {
             Fact::Opened { version, day } => {
                 self.class.version = *version;
                 self.class.opened.clone_from(day);
@@ -180,7 +185,7 @@ impl RoomState {
                 name,
                 seat,
                 origin,
-            } => self.join(who, name, seat, origin, at_ms),
+            } => self.join(who, name, seat, origin, now_ms),
             Fact::Renamed { who, name } => {
                 self.change(who, |person| person.record.name.clone_from(name));
                 self.number_name(who);
@@ -192,19 +197,19 @@ impl RoomState {
             Fact::Away { who } => self.change(who, |person| person.away = true),
             Fact::Left { who } => self.change(who, |person| {
                 person.record.left = true;
-                person.raise(false, at_ms);
+                person.raise(false, now_ms);
             }),
-            Fact::Hand { who, up } => self.change(who, |person| person.raise(*up, at_ms)),
-            Fact::Work(work) => self.change(&work.who, |person| person.add(work)),
+            Fact::Hand { who, up } => self.change(who, |person| person.raise(*up, now_ms)),
+            Fact::Work(work) => self.change(&work.who, |person| person.update_work(work)),
             Fact::Result { who, task, result } => self.change(who, |person| {
                 person.record.races.insert(task.clone(), *result);
             }),
-            // The opening of its round may have been taken back.
+            // The order that opened this round may have been taken back.
             Fact::Ballot { round, .. } if self.class.open_round() != Some(*round) => {}
             Fact::Ballot { who, round, choice } => self.change(who, |person| {
                 person.record.ballots.entry(*round).or_insert(*choice);
             }),
-            Fact::Seated { phone, who } => self.seat(phone, who),
+            Fact::Seated { phone, who } => self.merge_phone(phone, who),
             Fact::VoteOpened {
                 vote,
                 round,
@@ -239,12 +244,12 @@ impl RoomState {
             Fact::LetIn {} => self.class.removed.clear(),
             Fact::Undone { .. } => {}
         }
-        if entry.fact.is_order() || matches!(entry.fact, Fact::Undone { .. }) {
-            self.class.sequence = entry.n;
+        if line.fact.is_order() || matches!(line.fact, Fact::Undone { .. }) {
+            self.class.sequence = line.number;
         }
     }
 
-    /// Changes a participant, if they are in the room.
+    /// Changes a participant who is in the room; does nothing for anybody else.
     fn change(&mut self, who: &str, change: impl FnOnce(&mut KnownParticipant)) {
         if let Some(person) = self.people.get_mut(who) {
             change(person);
@@ -252,7 +257,7 @@ impl RoomState {
     }
 
     /// Adds a participant.
-    fn join(&mut self, who: &str, name: &str, seat: &str, origin: &Origin, at_ms: u64) {
+    fn join(&mut self, who: &str, name: &str, seat: &str, origin: &Origin, now_ms: u64) {
         self.joined += 1;
         let joined = KnownParticipant {
             record: Participant {
@@ -263,7 +268,7 @@ impl RoomState {
             },
             number: self.joined,
             away: false,
-            since_ms: at_ms,
+            since_ms: now_ms,
             raised_ms: None,
             origin: origin.clone(),
             seat: seat.to_owned(),
@@ -272,7 +277,7 @@ impl RoomState {
         self.number_name(who);
     }
 
-    /// Opens a round of a vote, and closes any other vote.
+    /// Opens a round of the vote on a stage or question, and closes any other vote.
     fn open_vote(&mut self, id: &str, round: u64, choices: usize, question: Option<&Question>) {
         self.close_vote();
         self.here_at_close.remove(&round);
@@ -293,26 +298,24 @@ impl RoomState {
         vote.round = vote.asked.len() - 1;
     }
 
-    /// Closes the open vote, and notes who is here.
+    /// Closes the open vote, and remembers which participants are here now.
     fn close_vote(&mut self) {
         for vote in self.class.votes.values_mut().filter(|vote| vote.open) {
             vote.open = false;
-            let Some(round) = vote.number() else {
-                continue;
-            };
-            let people = self.people.iter();
-            let here = people.filter(|(_, person)| person.is_here());
-            let here = here.map(|(id, _)| id.clone()).collect();
-            self.here_at_close.insert(round, here);
+            if let Some(round) = vote.number() {
+                let here = self.people.iter().filter(|(_, person)| person.is_here());
+                let ids = here.map(|(id, _)| id.clone()).collect();
+                self.here_at_close.insert(round, ids);
+            }
         }
     }
 
-    /// Makes a phone and a participant one person. Of two ballots in a round, the participant's stays.
-    fn seat(&mut self, phone: &str, who: &str) {
+    /// Makes a phone and a participant one person. If both have voted in a round, the participant's ballot stays.
+    fn merge_phone(&mut self, phone: &str, who: &str) {
         if !self.people.contains_key(who) {
             return;
         }
-        let of_phone = self.people.remove(phone);
+        let removed = self.people.remove(phone);
         self.class.renamed.remove(phone);
         self.seats.insert(phone.to_owned(), who.to_owned());
         for here in self.here_at_close.values_mut() {
@@ -320,24 +323,24 @@ impl RoomState {
                 here.insert(who.to_owned());
             }
         }
-        if let (Some(of_phone), Some(person)) = (of_phone, self.people.get_mut(who)) {
-            for (round, choice) in of_phone.record.ballots {
+        if let (Some(removed), Some(person)) = (removed, self.people.get_mut(who)) {
+            for (round, choice) in removed.record.ballots {
                 person.record.ballots.entry(round).or_insert(choice);
             }
         }
     }
 
-    /// Counts a round of a vote by its number.
+    /// Counts the round of a vote that has this number.
     pub fn round(&self, vote: &Vote, number: u64) -> RoundCount {
-        let closed = self.here_at_close.get(&number);
+        let here_at_close = self.here_at_close.get(&number);
         let mut round = RoundCount {
             counts: vec![0; vote.choices],
             ..RoundCount::default()
         };
         let mut phones = BTreeSet::new();
         for (id, person) in &self.people {
-            let was_here = match closed {
-                Some(here) => here.contains(id),
+            let was_here = match here_at_close {
+                Some(ids) => ids.contains(id),
                 None => person.is_here(),
             };
             round.here += u32::from(was_here);
@@ -352,8 +355,8 @@ impl RoomState {
         round
     }
 
-    /// Returns what one participant is told of the class over the network.
-    pub fn class_of(&self, id: &str) -> ClassState {
+    /// Returns the state of the class that is sent to one participant over the network, without the secrets of others.
+    pub fn class_for(&self, id: &str) -> ClassState {
         let person = self.person(id);
         let mut class = self.class.clone();
         class.removed.clear();
@@ -368,8 +371,8 @@ impl RoomState {
         class
     }
 
-    /// Returns what everybody in a folder reads of the class.
-    pub fn class_of_all(&self) -> ClassState {
+    /// Returns the state of the class for the file in a shared folder, which everybody reads.
+    pub fn class_for_folder(&self) -> ClassState {
         let people = self.people.values();
         ClassState {
             refused: self.refused.clone(),
@@ -378,7 +381,7 @@ impl RoomState {
         }
     }
 
-    /// Returns the ballot of a participant in the newest round, with the participant's id; `None` if there is none.
+    /// Returns the id of a participant and the ballot of that participant in the newest round; `None` without a ballot.
     fn counted(&self, person: &KnownParticipant) -> Option<(String, Counted)> {
         let (_, vote) = self.class.newest_vote()?;
         let round = vote.number()?;
@@ -386,34 +389,35 @@ impl RoomState {
         Some((person.record.id.clone(), Counted { round, choice }))
     }
 
-    /// Returns the participant with this id, or whose seat the phone with this id has taken.
+    /// Returns the participant with this id, or the participant as whom the phone with this id has joined.
     pub fn person(&self, id: &str) -> Option<&KnownParticipant> {
         let who = self.seats.get(id).map_or(id, String::as_str);
         self.people.get(who)
     }
 
-    /// Returns the name on the board.
+    /// Returns the name of a participant on the board.
     pub fn name_of<'a>(&'a self, person: &'a Participant) -> &'a str {
         match self.class.renamed.get(&person.id) {
             Some(renamed) => renamed,
-            None if person.name.is_empty() => "no name",
+            None if person.name.is_empty() => NO_NAME,
             None => &person.name,
         }
     }
 
-    /// Notes the fault of a file or of a participant's record; `None` clears it.
-    pub fn note(&mut self, file: String, why: Option<String>) {
-        if self.faults.get(&file) == why.as_ref() {
+    /// Sets the fault that the board shows for `source`, such as the name of a file; `None` removes it.
+    pub fn set_fault(&mut self, source: String, fault: Option<String>) {
+        if self.faults.get(&source) == fault.as_ref() {
             return;
         }
         self.revision += 1;
-        match why {
-            Some(why) => drop(self.faults.insert(file, why)),
-            None => drop(self.faults.remove(&file)),
+        match fault {
+            Some(fault) => drop(self.faults.insert(source, fault)),
+            None => drop(self.faults.remove(&source)),
         }
     }
 
-    /// Numbers the name of a participant if it is already in use. The first participant keeps the name, even after leaving.
+    /// Adds a number to the name of a participant if it is already in use: `Ana (2)`. The first participant keeps the name, even after
+    /// leaving.
     fn number_name(&mut self, id: &str) {
         let Some(person) = self.people.get(id) else {
             return;
@@ -429,9 +433,8 @@ impl RoomState {
         if name.is_empty() || !taken.contains(&name.to_lowercase()) {
             return;
         }
-        let mut numbered = (2..).map(|number| format!("{name} ({number})"));
-        let free = numbered.find(|numbered| !taken.contains(&numbered.to_lowercase()));
-        if let Some(free) = free {
+        let mut candidates = (2..).map(|number| format!("{name} ({number})"));
+        if let Some(free) = candidates.find(|name| !taken.contains(&name.to_lowercase())) {
             self.class.renamed.insert(id.to_owned(), free);
         }
     }
@@ -439,19 +442,18 @@ impl RoomState {
 
 impl KnownParticipant {
     /// Raises or lowers the hand.
-    fn raise(&mut self, up: bool, at_ms: u64) {
+    fn raise(&mut self, up: bool, now_ms: u64) {
         self.record.raised = up;
-        self.raised_ms = up.then_some(at_ms);
+        self.raised_ms = up.then_some(now_ms);
     }
 
-    /// Adds a change of the participant's work.
-    fn add(&mut self, work: &Work) {
+    fn update_work(&mut self, work: &WorkChange) {
         let record = &mut self.record;
         if let Some(device) = &work.device {
             record.device.clone_from(device);
         }
-        if let Some((here, since_ms)) = &work.here {
-            record.here.clone_from(here);
+        if let Some((task, since_ms)) = &work.opened {
+            record.open_task.clone_from(task);
             self.since_ms = *since_ms;
         }
         for (id, shared) in &work.stages {
@@ -464,10 +466,12 @@ impl KnownParticipant {
 }
 
 /// Returns the numbers of the lines that were taken back.
-fn undone(history: &[Entry]) -> BTreeSet<u64> {
-    let lines = history.iter().filter_map(|entry| match entry.fact {
-        Fact::Undone { line } => Some(line),
-        _ => None,
-    });
-    lines.collect()
+fn undone(history: &[LogLine]) -> BTreeSet<u64> {
+    history
+        .iter()
+        .filter_map(|line| match line.fact {
+            Fact::Undone { line } => Some(line),
+            _ => None,
+        })
+        .collect()
 }

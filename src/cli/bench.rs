@@ -1,5 +1,5 @@
-//! `perflings bench` measures versions of presets on devices, each in runs of a fresh engine or in pairs with the first version. It prints
-//! them as a table, JSON or Markdown, and compares them with an earlier result. All figures come from the runs.
+//! `perflings bench`: measures versions of presets on devices, each in runs of a fresh engine, or in pairs with the first version. The result
+//! is printed as a table, as JSON or as Markdown, and can be compared with an earlier one.
 
 pub(super) mod args;
 pub(super) mod tables;
@@ -35,14 +35,14 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     let subjects = subjects(args)?;
     let mut runner = Runner::new(engine_command(args.engine.as_deref())?, None)?;
     let meter = ProgressMeter::begin();
-    let mut on_progress = |now: PlanProgress<'_>| {
-        if let MeasureEvent::Line(line, _) = now.news
+    let mut on_progress = |plan: PlanProgress<'_>| {
+        if let MeasureEvent::Line(line, _) = plan.event
             && let Event::Log(log) = &line.event
             && log.level == "error"
         {
             out::log(&line.event);
         }
-        meter.begins(&now);
+        meter.on_plan(&plan);
         Ok(())
     };
     let rounds = if args.pairs.is_some() { 1 } else { args.rounds };
@@ -55,8 +55,8 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
         report.steps = Some(args.steps);
         report.rounds = Some(rounds);
     }
-    if let Some(then) = baseline {
-        report.compare(&then, args.min_ratio.unwrap_or(MIN_RATIO));
+    if let Some(baseline) = baseline {
+        report.compare(&baseline, args.min_ratio.unwrap_or(MIN_RATIO));
     }
     for missing in &report.missing {
         notice(&missing.text());
@@ -79,29 +79,31 @@ pub(super) fn bench(args: &BenchArgs) -> Result<Exit> {
     Ok(report.exit())
 }
 
-/// Returns every version of every preset on every device. The versions of one preset and device form a group, which is measured in turns or
-/// in pairs with its first version.
+/// Returns every version of every preset on every device. The versions of one preset on one device form a group. A group is measured in
+/// turns, or in pairs with its first version.
 fn subjects(args: &BenchArgs) -> Result<Vec<Subject>> {
     let mut subjects = Vec::new();
-    let with_presets = |device| args.presets.iter().map(move |preset| (device, *preset));
-    let groups = args.devices.iter().flat_map(with_presets);
-    for (group, (device, preset)) in groups.enumerate() {
-        let rows = args.rows(preset)?;
-        for (name, config) in &rows {
-            subjects.push(Subject {
-                group,
-                device: device.clone(),
-                preset,
-                version: name.clone(),
-                work: work(args, preset, &rows[0], (name, config))?,
-            });
+    let mut group = 0;
+    for device in &args.devices {
+        for &preset in &args.presets {
+            let rows = args.rows(preset)?;
+            for (name, config) in &rows {
+                subjects.push(Subject {
+                    group,
+                    device: device.clone(),
+                    preset,
+                    version: name.clone(),
+                    work: engine_task(args, preset, &rows[0], (name, config))?,
+                });
+            }
+            group += 1;
         }
     }
     Ok(subjects)
 }
 
-/// Returns the work of a row: a run, or pairs with the first row.
-fn work(
+/// Returns what the engine does for a row: a run, or pairs with the first row.
+fn engine_task(
     args: &BenchArgs,
     preset: Preset,
     (first, base): &(String, RunConfig),
@@ -114,21 +116,22 @@ fn work(
     let mut differences = base.differences(config).into_iter().filter_map(Knob::known);
     match differences.find(changes_work) {
         Some(knob) => Err(usage(format!(
-            "--pairs: {first} and {name} do different work at {preset}, because {} differs; leave one out, or measure without --pairs",
+            "--pairs: {first} and {name} do different work at {preset}, because {} differs; \
+             leave one out, or measure without --pairs",
             knob.path
         ))),
         None => Ok(EngineTask::pair((first, base), (name, config), pairs)),
     }
 }
 
-/// Refuses an output file that cannot be written, before anything is measured.
+/// Refuses an output file that cannot be written. This is checked before anything is measured.
 fn check_output(path: &Path) -> Result<()> {
     let target = files::target(path)
         .map_err(|error| usage(format!("--output: {} {error}", path.display())))?;
     let folder = files::folder(&target);
     tempfile::tempfile_in(folder).map_err(|error| {
-        let folder = folder.display();
-        usage(format!("--output: cannot write in {folder}: {error}"))
+        let shown = folder.display();
+        usage(format!("--output: cannot write in {shown}: {error}"))
     })?;
     Ok(())
 }

@@ -1,19 +1,20 @@
-//! `perflings check` measures the learner's configuration or kernel and judges it by each criterion of the stage or the exercise.
+//! `perflings check`: measures the learner's configuration or kernel, and judges it by each criterion of the stage or the exercise.
 
 pub(super) mod text;
 
 use anyhow::Result;
 use serde_json::{Value, json};
 
-use super::args::CheckArgs;
+use super::args::exercises::CheckArgs;
 use super::exercise;
 use super::meter::ProgressMeter;
-use super::saved::{change, progress_of, say_file};
+use super::saved::{change_progress, progress_of, report_file};
 use super::variant::stage_named;
 use crate::course::Stage;
 use crate::course::check::Metric;
+use crate::course::context::CourseContext;
 use crate::course::save_file::{
-    Prediction, StageProgress, StageState, Times, letter, times as times_of,
+    Prediction, Progress, StageProgress, StageState, Times, letter, times as times_of,
 };
 use crate::judge::StageReport;
 use crate::judge::stage::{StageFacts, evaluate};
@@ -29,33 +30,37 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
     }
     if args.seed.is_some() {
         return Err(usage(
-            "--seed belongs to kernel exercises, k01 and those after it; a stage draws its numbers from train.seed",
+            "--seed belongs to kernel exercises, k01 and those after it; \
+             a stage draws its numbers from train.seed",
         ));
     }
     if args.trace {
-        return Err(usage(exercise::TRACE));
+        return Err(usage(exercise::TRACE_REFUSED));
     }
     if !args.answer.is_empty() {
         return Err(usage(
-            "--answer belongs to exercises such as c01 or d01; a stage's questions are asked on the screen",
+            "--answer belongs to exercises such as c01 or d01; \
+             a stage's questions are asked on the screen",
         ));
     }
     let stages: Vec<&Stage> = match named {
         Some(name) => vec![stage_named(name, &context)?],
         None => context.course.stages.iter().collect(),
     };
-    let known = progress_of(&context);
+    let progress = progress_of(&context);
     let mut runner = args.engine.runner(None)?;
     let device = &args.engine.device;
     let mut exit = Exit::Ok;
     let meter = ProgressMeter::begin();
     let count = stages.len();
     for (done, stage) in stages.into_iter().enumerate() {
-        meter.at(done, count);
+        meter.set_done(done, count);
         let (mine, path) = context.learner_config(stage, None)?;
-        say_file(stage, path.as_deref());
-        let quiz = &known.stage(&stage.id).quiz;
-        let Some(report) = report(&mut runner, &meter, device, stage, &mine.config, quiz.len())?
+        report_file(stage, path.as_deref());
+        let known = progress.stage(&stage.id);
+        let quiz_right = known.quiz.len();
+        let Some(report) =
+            measure_and_judge(&mut runner, &meter, device, stage, &mine.config, quiz_right)?
         else {
             return Ok(Exit::Interrupted);
         };
@@ -64,14 +69,13 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
             let times = state
                 .map(|dir| times_of(dir, &stage.id))
                 .unwrap_or_default();
-            let known = known.stage(&stage.id);
             out::json(&with_answers(&report, stage, &known, &times)?)?;
         } else {
             let title = format!("stage {} {}", stage.number, stage.title);
             result(&text::text(&title, &report))?;
         }
         if report.passed() {
-            change(&context, &stage.id, |known| {
+            change_progress(&context, &stage.id, |known| {
                 known.state = StageState::Passed
             });
         } else {
@@ -79,23 +83,34 @@ pub(super) fn check(args: &CheckArgs) -> Result<Exit> {
         }
     }
     drop(meter);
-    if named.is_none() {
-        // The exercises that the learner has begun are checked, too: those with files of the learner, and recordings that were looked at.
-        for exercise in &context.course.exercises {
-            let begun = if exercise.files().is_empty() {
-                known.stage(&exercise.id).state != StageState::New
-            } else {
-                context.exercise_folder(exercise).is_some()
-            };
-            if begun && exercise::check(&context, exercise, args)? == Exit::Failed {
-                exit = Exit::Failed;
-            }
-        }
+    if named.is_none() && !check_begun_exercises(&context, &progress, args)? {
+        exit = Exit::Failed;
     }
     Ok(exit)
 }
 
-/// Returns the report with the learner's predictions and answers and their times, in seconds since 1970.
+/// Checks the exercises that the learner has begun: those with files of the learner, and recordings that were looked at. Returns true if
+/// all of them have passed.
+fn check_begun_exercises(
+    context: &CourseContext,
+    progress: &Progress,
+    args: &CheckArgs,
+) -> Result<bool> {
+    let mut passed = true;
+    for exercise in &context.course.exercises {
+        let has_begun = if exercise.files().is_empty() {
+            progress.stage(&exercise.id).state != StageState::New
+        } else {
+            context.exercise_folder(exercise).is_some()
+        };
+        if has_begun {
+            passed &= exercise::check(context, exercise, args)? != Exit::Failed;
+        }
+    }
+    Ok(passed)
+}
+
+/// Returns the report as JSON, with the learner's predictions and answers, and their times in seconds since 1970.
 fn with_answers(
     report: &StageReport,
     stage: &Stage,
@@ -126,17 +141,17 @@ fn with_answers(
     Ok(all)
 }
 
-/// Measures one stage and judges it. Returns `None` when interrupted.
-fn report(
+/// Measures the configuration `mine` and judges it by the criteria of its stage. Returns `None` if the learner interrupts it.
+fn measure_and_judge(
     runner: &mut Runner,
     meter: &ProgressMeter,
     device: &str,
     stage: &Stage,
     mine: &RunConfig,
-    quiz: usize,
+    quiz_right: usize,
 ) -> Result<Option<StageReport>> {
     let mut measure = |name: &str, work: EngineTask| {
-        meter.doing(format!("stage {} ({}): {name}", stage.number, stage.id));
+        meter.set_work(format!("stage {} ({}): {name}", stage.number, stage.id));
         let measured = runner.measure(device, &work.of_stage(stage.number), |_, _| Ok(()))?;
         Ok::<_, anyhow::Error>((!measured.interrupted).then_some(measured))
     };
@@ -163,7 +178,7 @@ fn report(
             config: Some(mine),
             finished: run.finished.as_ref(),
             pair: pair.as_ref(),
-            quiz_right: (quiz > 0).then_some(quiz),
+            quiz_right: (quiz_right > 0).then_some(quiz_right),
         },
     )))
 }

@@ -1,8 +1,8 @@
-//! `perflings compare` measures two configurations in pairs on one device. It refuses configurations that do different work.
+//! `perflings compare`: measures two configurations in pairs on one device. Configurations that do different work are refused.
 
 use anyhow::Result;
 
-use super::args::CompareArgs;
+use super::args::training::CompareArgs;
 use super::meter::ProgressMeter;
 use super::variant::named;
 use crate::course::named::NamedConfig;
@@ -29,9 +29,11 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
             result(text)?;
         }
         if let Event::Pair(pair) = &line.event {
-            let (n, most, left) = (pair.n, pair.limit_pairs, pair.remaining_s);
-            meter.doing(format!(
-                "pair {n} of at most {most}, at most {left:.0} s left: {}",
+            meter.set_work(format!(
+                "pair {} of at most {}, at most {:.0} s left: {}",
+                pair.n,
+                pair.limit_pairs,
+                pair.remaining_s,
                 pair.figures()
             ));
         }
@@ -51,37 +53,40 @@ pub(super) fn compare(args: &CompareArgs) -> Result<Exit> {
     })
 }
 
-/// Refuses configurations that do different work, and names the keys. Keys that their common stage offers may differ.
+/// Refuses configurations that do different work; the error names the keys in which they differ. Two configurations of one stage may differ
+/// in the keys that the stage offers.
 fn refuse_different_work(a: &NamedConfig, b: &NamedConfig) -> Result<()> {
-    let one_stage = a.stage == b.stage && a.stage != 0;
-    let offered = |path: &str| one_stage && a.offers.iter().any(|offer| offer == path);
-    let other_preset = a.config.preset != b.config.preset;
-    let found: Vec<String> = a
+    let is_one_stage = a.stage == b.stage && a.stage != 0;
+    let is_offered = |path: &str| is_one_stage && a.offers.iter().any(|offer| offer == path);
+    let presets_differ = a.config.preset != b.config.preset;
+    let differences: Vec<String> = a
         .config
         .differences(&b.config)
         .into_iter()
         .filter_map(Knob::known)
-        // Where steps differ in tokens, times per token are compared.
-        .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !offered(knob.path))
+        // If only the number of tokens in a step differs, times per token are compared.
+        .filter(|knob| knob.changes_work() && !knob.changes_tokens() && !is_offered(knob.path))
         // Sizes follow from the preset, so the preset alone is named.
-        .filter(|knob| !other_preset || knob.path == "preset" || knob.changes != Changes::Size)
+        .filter(|knob| !presets_differ || knob.path == "preset" || knob.changes != Changes::Size)
         .map(|knob| {
-            let (a, b) = ((knob.get)(&a.config), (knob.get)(&b.config));
-            format!("{} ({a} and {b})", knob.path)
+            let value_a = (knob.get)(&a.config);
+            let value_b = (knob.get)(&b.config);
+            format!("{} ({value_a} and {value_b})", knob.path)
         })
         .collect();
-    if found.is_empty() {
+    if differences.is_empty() {
         return Ok(());
     }
     Err(usage(format!(
-        "{} and {} do different work and cannot be compared: they differ in {}. Give both the same with --preset or --set",
+        "{} and {} do different work and cannot be compared: they differ in {}. \
+         Give both the same with --preset or --set",
         a.name,
         b.name,
-        found.join(", ")
+        differences.join(", ")
     )))
 }
 
-/// Returns the verdict in one line, and below it the figures of both sides.
+/// Returns the verdict in one line, and below it a line with the figures of each side.
 fn verdict(pair: &Pair, a: &str, b: &str) -> String {
     let n = pair.n;
     let interval = format!("{}, n = {n}", pair.figures());
@@ -115,7 +120,7 @@ mod tests {
     use protocol::config::{Preset, RunConfig};
 
     #[test]
-    fn a_stage_may_study_what_others_must_keep() {
+    fn configurations_of_one_stage_may_differ_in_the_keys_that_it_offers() {
         let mut a = NamedConfig {
             name: "mine".to_owned(),
             stage: 0,

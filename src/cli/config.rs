@@ -1,11 +1,9 @@
-//! `perflings config` shows and sets the defaults of flags.
-
-use std::path::PathBuf;
+//! `perflings config`: shows and sets the defaults of flags, which are kept in the user's config file.
 
 use anyhow::Result;
 use clap::{Arg, Command};
 
-use super::args::ConfigArgs;
+use super::args::machine::ConfigArgs;
 use super::list::print_table;
 use super::values;
 use crate::app::{Markers, ThemeName};
@@ -14,45 +12,43 @@ use crate::settings::{self, KEYS, RETIRED_KEY, Settings};
 use protocol::config::nearest;
 use protocol::handle::split_words;
 
-/// The settings that are the default of the flag with their name.
+/// The settings that become the default of the flag with the same name.
 const FLAGS: [&str; 3] = ["theme", "device", "threads"];
 
-/// The message about a key that has no effect any more.
-const RETIRED: &str = "has no effect any more, because all lessons are in English; `perflings config language --unset` removes it";
+/// The message about the retired key. It continues a sentence that begins with the key.
+const RETIRED: &str = "has no effect any more, because all lessons are in English; \
+    `perflings config language --unset` removes it";
 
 pub(super) fn config(args: &ConfigArgs) -> Result<Exit> {
     let Some(key) = args.key.as_deref() else {
         return show();
     };
-    let known = KEYS.iter().map(|(known, _)| *known);
+    let known_keys = KEYS.iter().map(|(known, _)| *known);
     if key == RETIRED_KEY && !args.unset {
         return Err(usage(format!("{key} {RETIRED}")));
     }
-    if key != RETIRED_KEY && !known.clone().any(|known| known == key) {
-        let near = nearest(key, known);
+    if key != RETIRED_KEY && !known_keys.clone().any(|known| known == key) {
+        let near = nearest(key, known_keys);
         let shown = crate::sanitize::line(key);
         return Err(usage(format!(
             "there is no setting `{shown}`; did you mean `{near}`? `perflings config` lists them"
         )));
     }
-    match (args.value.as_deref(), args.unset) {
-        (None, false) => {
-            let value = settings::load()?.get(key);
-            result(value.as_deref().unwrap_or("not set"))?;
-        }
-        (None, true) => say_change(key, "is no longer set", settings::keep(key, None)?),
-        (Some(value), _) => {
-            check(key, value).map_err(|what| usage(format!("{key}: {what}")))?;
-            say_change(key, "is set", settings::keep(key, Some(value))?);
-        }
+    if let Some(value) = &args.value {
+        check(key, value).map_err(|why| usage(format!("{key}: {why}")))?;
+        let path = settings::save(key, Some(value))?;
+        notice(&format!("{key} is set in {}", path.display()));
+    } else if args.unset {
+        let path = settings::save(key, None)?;
+        notice(&format!("{key} is no longer set in {}", path.display()));
+    } else {
+        let value = settings::load()?.get(key);
+        result(value.as_deref().unwrap_or("not set"))?;
     }
     Ok(Exit::Ok)
 }
 
-fn say_change(key: &str, change: &str, path: PathBuf) {
-    notice(&format!("{key} {change} in {}", path.display()));
-}
-
+/// Prints the path of the file, and each setting with its value.
 fn show() -> Result<Exit> {
     let settings = settings::load()?;
     if let Some(path) = settings::path() {
@@ -68,7 +64,7 @@ fn show() -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Returns the settings. A setting that cannot be used is reported and left out.
+/// Returns the settings whose values can be used. A notice names each of the others.
 pub(super) fn usable() -> Settings {
     let mut settings = settings::load().unwrap_or_else(|error| {
         notice(&format!("no setting is used: {error}"));
@@ -79,21 +75,21 @@ pub(super) fn usable() -> Settings {
     }
     for (key, _) in KEYS {
         if let Some(value) = settings.get(key)
-            && let Err(what) = check(key, &value)
+            && let Err(why) = check(key, &value)
         {
             notice(&format!(
-                "the setting {key} is not used: {what}; `perflings config {key} --unset` removes it"
+                "the setting {key} is not used: {why}; `perflings config {key} --unset` removes it"
             ));
-            settings.forget(key);
+            settings.remove(key);
         }
     }
     settings
 }
 
-/// Checks a value for a key.
+/// Checks that a key takes a value.
 ///
 /// # Errors
-/// Fails with what to write instead, if the key does not take the value.
+/// If it does not; the error says what to write instead.
 fn check(key: &str, value: &str) -> Result<(), String> {
     match key {
         "theme" => values::named::<ThemeName>(key, value).map(drop),
@@ -110,14 +106,14 @@ fn check(key: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// Returns the grammar with the settings as the flags' defaults.
+/// Makes the settings the defaults of the flags in the grammar of a command and its subcommands.
 pub(super) fn with_settings(mut command: Command, settings: &Settings) -> Command {
     for flag in FLAGS {
         let has_flag = command.get_arguments().any(|arg| arg.get_id() == flag);
         if has_flag && let Some(value) = settings.get(flag) {
-            // clap needs a static text. It is leaked once in the life of the process.
-            let value: &'static str = value.leak();
-            command = command.mut_arg(flag, |arg: Arg| arg.default_value(value));
+            // clap needs a text that lives as long as the process.
+            let default: &'static str = value.leak();
+            command = command.mut_arg(flag, |arg: Arg| arg.default_value(default));
         }
     }
     let names: Vec<String> = command

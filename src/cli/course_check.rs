@@ -1,4 +1,5 @@
-//! `perflings course check`: first what reading shows, then every starter and every solution on a device.
+//! `perflings course check`, for authors: first finds mistakes in the files of a course, then tries every starter and every solution on a
+//! device.
 
 mod mutants;
 
@@ -8,11 +9,12 @@ use anyhow::Result;
 use clap::Parser;
 use serde_json::json;
 
-use super::args::{Cli, CourseCheckArgs};
+use super::args::Cli;
+use super::args::exercises::CourseCheckArgs;
 use super::check::text::mark;
 use super::exercise;
 use super::meter::ProgressMeter;
-use super::open::profile;
+use super::open::built_in_profile;
 use crate::course::config_file::FileError;
 use crate::course::context::CourseContext;
 use crate::course::mystery;
@@ -43,10 +45,10 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
         command: &is_command,
     };
     let mut problems = structure(&context.source, &context.course, &vocabulary);
-    problems.extend(answers(&context));
+    problems.extend(detective_problems(&context));
     if let Some(item) = &args.item {
         let files = ItemFiles::find(item, &context)?;
-        problems.retain(|problem| files.hold(&problem.path));
+        problems.retain(|problem| files.contain(&problem.path));
         let course = &mut context.course;
         course.stages.retain(|stage| stage.path == files.folder);
         course
@@ -54,11 +56,11 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
             .retain(|exercise| exercise.path == files.folder);
     }
     for problem in &problems {
-        let told = json!({
+        let object = json!({
             "what": problem.path, "line": problem.line, "column": problem.column,
             "passed": false, "detail": problem.message,
         });
-        out::json_or_text(args.json, &told, || format!("FAIL  {problem}"))?;
+        out::json_or_text(args.json, &object, || format!("FAIL  {problem}"))?;
     }
     let mut tried = Vec::new();
     if !args.text {
@@ -75,15 +77,15 @@ pub(super) fn check(args: &CourseCheckArgs) -> Result<Exit> {
     }
     if !args.json {
         result(&match failed {
-            0 => passed(&context, &tried, args),
+            0 => passed_line(&context, &tried, args),
             count => format!("not passed: {count} to fix"),
         })?;
     }
     Ok(Exit::passed_if(failed == 0))
 }
 
-/// Returns what is wrong with the declared answers of detective exercises.
-fn answers(context: &CourseContext) -> Vec<FileError> {
+/// Returns the mistakes in the declared answers of the exercises about recorded runs and profiles.
+fn detective_problems(context: &CourseContext) -> Vec<FileError> {
     let mut problems = Vec::new();
     for exercise in &context.course.exercises {
         let Some(detective) = exercise.detective() else {
@@ -105,16 +107,16 @@ fn answers(context: &CourseContext) -> Vec<FileError> {
                 );
                 problems.push(FileError::new(toml, 0, what));
             }
-            // The recording itself is at fault, which `structure` reports.
+            // The recording cannot be read, which `structure` reports.
             (None, None) => {}
         }
     }
     problems
 }
 
-/// Returns a summary that has the lints of a profile in this program; `None` if there is no such profile.
+/// Returns the summary of a run that has the lints of a profile inside this program; `None` if there is no such profile.
 fn profile_summary(name: &str) -> Option<Finished> {
-    let bytes = profile(name)?;
+    let bytes = built_in_profile(name)?;
     let length = bytes.len() as u64;
     let trace = gputrace::read(name, std::io::Cursor::new(bytes), length).ok()?;
     let lints = summary(&trace).lints.into_iter().map(|lint| Lint {
@@ -129,17 +131,18 @@ fn profile_summary(name: &str) -> Option<Finished> {
     })
 }
 
-/// Prints a trial, with one line for each criterion: there may be half a dozen.
-fn print(tried: &CourseTrial, as_json: bool) -> Result<()> {
-    out::json_or_text(as_json, tried, || {
-        let detail = tried.detail.replace("; `", "\n`");
-        let detail = detail.lines().map(|part| format!("\n        {part}"));
-        let (mark, what) = (mark(tried.passed), &tried.name);
-        format!("{mark}  {what}{}", detail.collect::<String>())
+/// Prints a trial, with one line for each criterion.
+fn print(trial: &CourseTrial, as_json: bool) -> Result<()> {
+    out::json_or_text(as_json, trial, || {
+        let mut text = format!("{}  {}", mark(trial.passed), trial.name);
+        for criterion in trial.detail.replace("; `", "\n`").lines() {
+            text += &format!("\n        {criterion}");
+        }
+        text
     })
 }
 
-/// Returns true if mysteries are tried: they are the program's, so an author's own course leaves them out.
+/// Returns true if mysteries are tried. Mysteries belong to the program and not to a course, so they are left out for an author's own one.
 fn with_mysteries(args: &CourseCheckArgs) -> bool {
     args.course.course.is_none() && args.item.is_none() && !args.text
 }
@@ -153,7 +156,7 @@ struct ItemFiles {
 }
 
 impl ItemFiles {
-    /// Finds an item by a number, a label, an id or a name, even if its files cannot be read.
+    /// Finds an item by its number, label, id or folder name, even if its files cannot be read.
     ///
     /// # Errors
     /// If the course has no such item.
@@ -162,32 +165,35 @@ impl ItemFiles {
         let exercise = context.course.exercise_by_id(item);
         let folder = match stage.or(exercise.map(|exercise| &exercise.path)) {
             Some(path) => path.clone(),
-            None => {
-                let folders = context.source.entries("exercises").into_iter();
-                let mut folders = folders.filter(|entry| entry.is_folder);
-                let Some(found) = folders.find(|entry| is_named(&entry.name, item)) else {
-                    let item = line(item);
-                    return Err(usage(format!("the course has no stage or exercise {item}")));
-                };
-                format!("exercises/{}", found.name)
-            }
+            None => context
+                .source
+                .entries("exercises")
+                .into_iter()
+                .find(|entry| entry.is_folder && is_named(&entry.name, item))
+                .map(|entry| format!("exercises/{}", entry.name))
+                .ok_or_else(|| {
+                    let name = line(item);
+                    usage(format!("the course has no stage or exercise {name}"))
+                })?,
         };
         let mut stages = context.course.stages.iter();
-        let lesson = match stages.find(|stage| stage.path == folder) {
+        let lesson_file = match stages.find(|stage| stage.path == folder) {
             Some(stage) => stage.lesson_file.clone(),
             None => format!("{}.md", folder.trim_start_matches("exercises/")),
         };
-        let lesson = format!("lessons/{lesson}");
-        Ok(Self { folder, lesson })
+        Ok(Self {
+            folder,
+            lesson: format!("lessons/{lesson_file}"),
+        })
     }
 
     /// Returns true if a file of the course belongs to the item.
-    fn hold(&self, path: &str) -> bool {
+    fn contain(&self, path: &str) -> bool {
         path.contains(&format!("{}/", self.folder)) || path.ends_with(&self.lesson)
     }
 }
 
-/// Returns true if `item` is the number, the label, the id or the name of a folder such as `01-broken-init`.
+/// Returns true if `item` names a folder such as `01-broken-init`: by its number `1`, its label `01`, its id `broken-init` or its name.
 fn is_named(folder: &str, item: &str) -> bool {
     let (label, id) = folder.split_once('-').unwrap_or((folder, ""));
     let number = item.parse::<u32>().ok();
@@ -195,91 +201,90 @@ fn is_named(folder: &str, item: &str) -> bool {
     has_number || [folder, label, id].contains(&item)
 }
 
-/// Returns the last line, which names what was skipped.
-fn passed(context: &CourseContext, tried: &[CourseTrial], args: &CourseCheckArgs) -> String {
-    let (stages, exercises) = (context.course.stages.len(), context.course.exercises.len());
-    let what = match (&args.item, with_mysteries(args)) {
-        (Some(item), _) => item.clone(),
-        (None, true) => {
-            let mysteries = mystery::all(Preset::Tiny).len();
-            format!("{stages} stages, {exercises} exercises and {mysteries} mysteries")
-        }
-        (None, false) => format!("{stages} stages and {exercises} exercises"),
+/// Returns the last line of a check without faults. It names everything that was skipped.
+fn passed_line(context: &CourseContext, tried: &[CourseTrial], args: &CourseCheckArgs) -> String {
+    let stages = context.course.stages.len();
+    let exercises = context.course.exercises.len();
+    let what = if let Some(item) = &args.item {
+        item.clone()
+    } else if with_mysteries(args) {
+        let mysteries = mystery::all(Preset::Tiny).len();
+        format!("{stages} stages, {exercises} exercises and {mysteries} mysteries")
+    } else {
+        format!("{stages} stages and {exercises} exercises")
     };
     if args.text {
         return format!("passed: {what}, as far as reading shows; nothing was run");
     }
     let mut text = format!(
-        "passed: {what}, every starter and every wrong solution fails by name, every solution passes"
+        "passed: {what}, every starter and every wrong solution fails by name, \
+         every solution passes"
     );
-    let is_open =
-        |trial: &&CourseTrial| trial.passed.is_none() && trial.detail.starts_with(WITH_MEASURE);
-    let open = tried.iter().filter(is_open).count();
-    if open > 0 {
+    let unmeasured = tried
+        .iter()
+        .filter(|trial| trial.passed.is_none() && trial.detail.starts_with(WITH_MEASURE))
+        .count();
+    if unmeasured > 0 {
         text.push_str(&format!(
-            "; {open} were not measured: --measure judges their speed"
+            "; {unmeasured} were not measured: --measure judges their speed"
         ));
     }
     text
 }
 
-/// Tries the stages and the faults of mysteries.
+/// Tries the stages, and the faults of mysteries. A run that fails makes its trial fail.
 ///
 /// # Errors
-/// If a missing device or ctrl-c makes the rest pointless.
+/// If the device is missing, or the author interrupts the check. Nothing further is tried then.
 fn try_stages(context: &CourseContext, args: &CourseCheckArgs) -> Result<Vec<CourseTrial>> {
-    let (mut runner, mut fatal) = (args.engine.runner(None)?, None);
+    let mut runner = args.engine.runner(None)?;
+    let mut fatal = None;
     let meter = ProgressMeter::begin();
-    let ask = RefCell::new(
-        |what: String, work: EngineTask| -> Result<TaskResult, String> {
+    let measure = RefCell::new(
+        |what: String, task: EngineTask| -> Result<TaskResult, String> {
             if fatal.is_some() {
                 return Err("not tried".to_owned());
             }
-            meter.doing(what);
-            let measured = runner.measure(&args.engine.device, &work, |_, _| Ok(()));
-            let error = match measured {
+            meter.set_work(what);
+            let error = match runner.measure(&args.engine.device, &task, |_, _| Ok(())) {
                 Ok(measured) if !measured.interrupted => return Ok(measured),
                 Ok(_) => ExitError::new(Exit::Interrupted, "interrupted").into(),
                 Err(error) => error,
             };
             let text = format!("{error:#}");
-            let pointless =
-                |stop: &ExitError| matches!(stop.exit, Exit::NoDevice | Exit::Interrupted);
-            if error.downcast_ref::<ExitError>().is_some_and(pointless) {
+            let is_fatal =
+                |error: &ExitError| matches!(error.exit, Exit::NoDevice | Exit::Interrupted);
+            if error.downcast_ref::<ExitError>().is_some_and(is_fatal) {
                 fatal = Some(error);
             }
             Err(text)
         },
     );
     let mut run = |config: &RunConfig, steps| {
-        let work = EngineTask::run("custom", config, steps);
-        let measured = ask.borrow_mut()(format!("a run of {steps} steps"), work)?;
+        let task = EngineTask::run("custom", config, steps);
+        let measured = measure.borrow_mut()(format!("a run of {steps} steps"), task)?;
         Ok(measured.finished.unwrap_or_default())
     };
     let mut compare = |a: &RunConfig, b: &RunConfig| {
-        let work = EngineTask::pair(("custom", a), ("custom", b), 0);
-        let measured = ask.borrow_mut()("a paired comparison".to_owned(), work)?;
+        let task = EngineTask::pair(("custom", a), ("custom", b), 0);
+        let measured = measure.borrow_mut()("a paired comparison".to_owned(), task)?;
         Ok(measured.pair.unwrap_or_default())
     };
-    let mut compare: Option<&mut CompareConfigs<'_>> = if args.measure {
-        Some(&mut compare)
-    } else {
-        None
-    };
-    let mut tried = stage_trials(&context.course, &mut run, compare.as_deref_mut());
+    let mut if_asked: Option<&mut CompareConfigs<'_>> = args.measure.then_some(&mut compare);
+    let mut tried = stage_trials(&context.course, &mut run, if_asked.as_deref_mut());
     if with_mysteries(args) {
-        tried.extend(mystery_trials(&mut run, compare));
+        tried.extend(mystery_trials(&mut run, if_asked));
     }
     fatal.map_or(Ok(tried), Err)
 }
 
-/// Checks that a command line in a lesson is one that this program takes. The error says why it is not.
+/// Checks that this program takes a command line that stands in a lesson. The error says why it does not.
 fn is_command(line: &str) -> Result<(), String> {
     let words = split_words(line)?;
     match Cli::try_parse_from(&words) {
         Err(error) if error.exit_code() != 0 => {
-            let said = error.to_string();
-            Err(said.lines().next().unwrap_or("unknown").to_owned())
+            let message = error.to_string();
+            Err(message.lines().next().unwrap_or("unknown").to_owned())
         }
         _ => Ok(()),
     }

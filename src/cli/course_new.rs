@@ -1,24 +1,31 @@
-//! `perflings course new`: writes a small stage, kernel or recorded run that passes `course check`, with comments, to be changed from
-//! there.
+//! `perflings course new`: writes a small stage, kernel exercise or recorded run into the folder of a course. The new files have comments
+//! and pass `course check`; an author changes them from there.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::args::{CourseNewArgs, NewItem};
+use super::args::exercises::{CourseNewArgs, NewItem};
 use crate::course::CourseFiles;
 use crate::course::stage::plain_name;
 use crate::files;
 use crate::out::{self, Exit, notice, result, usage};
 
-/// The recorded run that a new exercise begins with.
+/// The recorded run that a new exercise begins with, in the built-in course.
 const RECORDING: &str = "exercises/d03-missing-time/run.jsonl";
-/// The reference of the kernel that a new exercise asks for.
+/// The reference that a new kernel exercise begins with, in the built-in course.
 const REFERENCE: &str = "exercises/k03-copy/reference.wgsl";
-/// The file of a course that has none yet.
-const COURSE: &str = "# Progress is kept by this id.\nid = \"my-course\"\ntitle = \"My course\"\n";
+/// The text of `course.toml` for a new course.
+const COURSE: &str = "\
+# Progress is kept by this id.
+id = \"my-course\"
+title = \"My course\"
+";
 
-/// Writes the files of a new item into the folder of a course. Refuses a name that is taken, and one that no folder can have.
+/// Writes the files of a new item into the folder of a course.
+///
+/// # Errors
+/// If the name cannot be used or is taken, or if a file exists already.
 pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
     let dir = match &args.course.course {
         Some(dir) => dir.clone(),
@@ -26,14 +33,15 @@ pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
     };
     let name = args.name.as_str();
     if !plain_name(name) {
-        let said = "a name takes lower-case letters, digits and `-`, such as slow-loader";
-        return Err(usage(said));
+        return Err(usage(
+            "a name takes lower-case letters, digits and `-`, such as slow-loader",
+        ));
     }
     let label = new_label(args.what, name, &names(&dir.join("exercises")))?;
     let mut files = Vec::new();
-    let course = "exercises/course.toml".to_owned();
-    if !files::is_taken(&dir.join(&course)) {
-        files.push((course, COURSE.to_owned()));
+    let course_file = "exercises/course.toml".to_owned();
+    if !files::is_taken(&dir.join(&course_file)) {
+        files.push((course_file, COURSE.to_owned()));
     }
     let folder = format!("exercises/{label}-{name}");
     for (file, text) in texts(args.what)? {
@@ -59,15 +67,16 @@ pub(super) fn new(args: &CourseNewArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Returns the label of a new item: the next number of its kind. `taken` are the folders of the course.
-fn new_label(what: NewItem, name: &str, taken: &[String]) -> Result<String> {
+/// Returns the label of a new item, with the next free number of its kind: `05`, `k11` or `d04`. `folders` are the names of the folders that
+/// the course has.
+fn new_label(what: NewItem, name: &str, folders: &[String]) -> Result<String> {
     let letter = match what {
         NewItem::Stage => "",
         NewItem::Kernel => "k",
         NewItem::Recording => "d",
     };
     let mut last = 0;
-    for folder in taken {
+    for folder in folders {
         let Some((label, id)) = folder.split_once('-') else {
             continue;
         };
@@ -76,65 +85,56 @@ fn new_label(what: NewItem, name: &str, taken: &[String]) -> Result<String> {
                 "exercises/{folder} has this name; progress is kept by it, so choose another"
             )));
         }
-        let number = label.strip_prefix(letter).map(str::parse);
-        if let Some(Ok(number)) = number {
+        if let Some(Ok(number)) = label.strip_prefix(letter).map(str::parse::<u32>) {
             last = last.max(number);
         }
     }
-    let number: u32 = last + 1;
-    Ok(format!("{letter}{number:02}"))
+    Ok(format!("{letter}{:02}", last + 1))
 }
 
-/// Returns the files in the folder of a new item: their names and their texts.
+/// Returns the names and the texts of the files in the folder of a new item.
 fn texts(what: NewItem) -> Result<Vec<(&'static str, String)>> {
     Ok(match what {
         NewItem::Stage => vec![
-            (
-                "stage.toml",
-                include_str!("course_new/stage.toml").to_owned(),
-            ),
-            (
-                "config.toml",
-                include_str!("course_new/config.toml").to_owned(),
-            ),
+            ("stage.toml", include_str!("course_new/stage.toml").into()),
+            ("config.toml", include_str!("course_new/config.toml").into()),
             (
                 "solution/config.toml",
-                include_str!("course_new/solution.toml").to_owned(),
+                include_str!("course_new/solution.toml").into(),
             ),
         ],
         NewItem::Kernel => {
             let solution = include_str!("course_new/solution.wgsl");
-            // The starter reads the place to which it writes.
+            // The fault of the starter: it reads at the index to which it writes.
             let starter =
                 solution.replace("= x[(t * H + h) * D + d];", "= x[(h * T + t) * D + d];");
             vec![
                 (
                     "exercise.toml",
-                    include_str!("course_new/kernel.toml").to_owned(),
+                    include_str!("course_new/kernel.toml").into(),
                 ),
                 ("reference.wgsl", CourseFiles::Embedded.read(REFERENCE)?),
                 ("starter.wgsl", starter),
                 ("solution/kernel.wgsl", solution.to_owned()),
-                (
-                    "wrong.toml",
-                    include_str!("course_new/wrong.toml").to_owned(),
-                ),
+                ("wrong.toml", include_str!("course_new/wrong.toml").into()),
             ]
         }
         NewItem::Recording => vec![
             (
                 "exercise.toml",
-                include_str!("course_new/recording.toml").to_owned(),
+                include_str!("course_new/recording.toml").into(),
             ),
             ("run.jsonl", CourseFiles::Embedded.read(RECORDING)?),
         ],
     })
 }
 
-/// Returns the names of everything in a folder.
+/// Returns the names of everything in a folder; none if the folder cannot be read.
 fn names(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-    entries
+    std::fs::read_dir(folder)
+        .into_iter()
+        .flatten()
+        .flatten()
         .map(|entry| entry.file_name().to_string_lossy().into_owned())
         .collect()
 }

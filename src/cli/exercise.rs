@@ -1,5 +1,5 @@
-//! The commands on exercises. `check` judges what the learner has, and `course check` tries what the course ships. Each kind of work has a
-//! file of its own.
+//! `perflings check` on an exercise, and the exercises of `perflings course check`. The first judges the learner's work, the second tries
+//! the starters and solutions that the course ships. Each kind of exercise has a file of its own.
 
 mod configs;
 pub(super) mod detective;
@@ -7,7 +7,8 @@ pub(super) mod kernels;
 
 use anyhow::Result;
 
-use super::args::{CheckArgs, EngineArgs};
+use super::args::EngineArgs;
+use super::args::exercises::CheckArgs;
 use super::meter::ProgressMeter;
 use crate::course::context::CourseContext;
 use crate::course::exercise::{Exercise, ExerciseWork};
@@ -16,12 +17,12 @@ use crate::measure::kernel_checker::Checker;
 use crate::measure::runner::Runner;
 use crate::out::{Exit, usage};
 
-/// The beginning of the detail of a trial that did not run.
+/// The first words of the detail of a trial that did not run.
 const NOT_RUN: &str = "did not run";
-/// The message about `--trace` in a place that does not take it.
-pub(super) const TRACE: &str = "--trace belongs to exercises about kernels, such as k04";
+/// The error for `--trace` on something other than a kernel exercise.
+pub(super) const TRACE_REFUSED: &str = "--trace belongs to exercises about kernels, such as k04";
 
-/// The commands that depend on the work of an exercise.
+/// The commands that each kind of exercise carries out in its own way.
 trait Commands {
     /// Checks the learner's work and prints the result.
     fn check(&self, request: CheckRequest<'_>) -> Result<Exit>;
@@ -52,16 +53,16 @@ type Trials = Result<Option<Vec<CourseTrial>>>;
 /// The engines of `course check`, and its progress.
 struct CheckSession<'a> {
     device: &'a str,
-    /// Speed is judged, too.
+    /// True if speed is judged, too.
     timed: bool,
     checker: Checker,
     runner: Runner,
     meter: ProgressMeter,
-    /// The number of kernels that were checked so far.
+    /// The number of kernels that have been checked so far.
     checked: usize,
-    /// The number of all kernels.
-    of: usize,
-    /// The result of all further kernels, after a check that did not run.
+    /// The number of kernels to check.
+    total: usize,
+    /// The result of all further kernels, once a check did not run.
     skipped: Option<TrialResult>,
 }
 
@@ -71,14 +72,15 @@ pub(super) fn check(
     exercise: &Exercise,
     args: &CheckArgs,
 ) -> Result<Exit> {
-    if args.seed.is_some() && exercise.kernels().is_none() {
-        let label = exercise.label();
+    let has_kernels = exercise.kernels().is_some();
+    if args.seed.is_some() && !has_kernels {
         return Err(usage(format!(
-            "{label} takes no --seed: only kernel exercises draw numbers for each check"
+            "{} takes no --seed: only kernel exercises draw numbers for each check",
+            exercise.label()
         )));
     }
-    if args.trace && exercise.kernels().is_none() {
-        return Err(usage(TRACE));
+    if args.trace && !has_kernels {
+        return Err(usage(TRACE_REFUSED));
     }
     commands(exercise).check(CheckRequest {
         context,
@@ -100,7 +102,8 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
         runner: engine.runner(None)?,
         meter: ProgressMeter::begin(),
         checked: 0,
-        of: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),
+        // A starter, a solution and the wrong solutions.
+        total: kernels.map(|kernels| 2 + kernels.wrong.len()).sum(),
         skipped: None,
     };
     let mut tried = Vec::new();
@@ -117,8 +120,8 @@ pub(super) fn try_all(context: &CourseContext, timed: bool, engine: &EngineArgs)
     Ok(Some(tried))
 }
 
-/// Returns the result of trying a part of an exercise, such as `starter`.
-fn trial(exercise: &Exercise, what: &str, found: TrialResult) -> CourseTrial {
-    let (label, id) = (exercise.label(), &exercise.id);
-    CourseTrial::new(format!("{label} {id}, {what}"), found)
+/// Returns the trial of a part of an exercise, such as `starter`.
+fn trial(exercise: &Exercise, part: &str, found: TrialResult) -> CourseTrial {
+    let name = format!("{} {}, {part}", exercise.label(), exercise.id);
+    CourseTrial::new(name, found)
 }

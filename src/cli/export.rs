@@ -1,10 +1,11 @@
-//! `perflings export` converts a recording for other tools; `perflings report` writes it as a page.
+//! `perflings export` converts a recording for other tools, or writes the kernels of a configuration. `perflings report` writes a page about
+//! a recording, or about what the learner did.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::args::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
+use super::args::recordings::{ExportArgs, ExportFormat, ExportTable, ReportArgs};
 use super::exercise::detective::refuse_as_file;
 use super::saved::progress_of;
 use super::variant::{changed, named};
@@ -21,7 +22,7 @@ use gputrace::write::rocprof_csv;
 
 pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     if let Some(folder) = &args.kernels {
-        return kernels(args, folder);
+        return export_kernels(args, folder);
     }
     let (Some(file), Some(format)) = (&args.file, args.format) else {
         return Err(usage(
@@ -30,7 +31,7 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     };
     refuse_as_file(file, &args.course)?;
     refuse_to_replace(file, args.out.as_deref())?;
-    let recording = open(file)?;
+    let recording = open_recording(file)?;
     let trace = || {
         let source = file.display().to_string();
         run_trace::stream(recording.iter(), &source, &recording.badge())
@@ -59,18 +60,19 @@ pub(super) fn export(args: &ExportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// The message about a file that is no configuration.
-const KERNELS_OF: &str = "--kernels takes a stage variant such as 5:fixed, a version such as small:v3 or a configuration file";
+/// The error for a file that is no configuration.
+const NO_CONFIGURATION: &str = "--kernels takes a stage variant such as 5:fixed, \
+    a version such as small:v3 or a configuration file";
 
-/// Writes the kernels that a step of a configuration launches.
-fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
+/// Writes the texts of the kernels that a step of a configuration launches into a folder.
+fn export_kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let context = args.course.load()?;
     let named = match &args.file {
         Some(file) => {
             let found = named(&file.display().to_string(), &context, &args.change);
             let is_toml = file.extension().is_some_and(|ending| ending == "toml");
             if file.is_file() && !is_toml {
-                found.context(KERNELS_OF)?
+                found.context(NO_CONFIGURATION)?
             } else {
                 found?
             }
@@ -91,13 +93,15 @@ fn kernels(args: &ExportArgs, folder: &Path) -> Result<Exit> {
     let texts = read_kernels(&mut runner, &args.engine.device, &named.config)?;
     let files = write_kernels(folder, &texts)
         .with_context(|| format!("Failed to write to {}", folder.display()))?;
-    let (name, folder) = (&named.name, folder.display());
+    let name = &named.name;
+    let shown = folder.display();
     let has_texts = texts.iter().any(|kernel| !kernel.workgroup.is_empty());
     notice(&if has_texts {
-        format!("{files} files with the kernels of a step of {name} are in {folder}")
+        format!("{files} files with the kernels of a step of {name} are in {shown}")
     } else {
         format!(
-            "the CPU has no kernel texts; functions.txt in {folder} has the formulas of a step of {name}"
+            "the CPU has no kernel texts; \
+             functions.txt in {shown} has the formulas of a step of {name}"
         )
     });
     Ok(Exit::Ok)
@@ -108,7 +112,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
         Some(file) => {
             refuse_as_file(file, &args.course)?;
             refuse_to_replace(file, args.out.as_deref())?;
-            RunReport::from_story(&open(file)?.story).sheet()
+            RunReport::from_story(&open_recording(file)?.story).sheet()
         }
         None => {
             let context = args.course.open()?;
@@ -128,7 +132,7 @@ pub(super) fn report(args: &ReportArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Refuses to overwrite the file that is read.
+/// Refuses an output file `out` that is the file to `read`.
 fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
     match out {
         Some(out) if files::is_same(read, out) => Err(usage(format!(
@@ -139,8 +143,8 @@ fn refuse_to_replace(read: &Path, out: Option<&Path>) -> Result<()> {
     }
 }
 
-/// Reads a recording and prints notices about it.
-pub(super) fn open(path: &Path) -> Result<Recording> {
+/// Reads a recording, and prints a notice if it is incomplete.
+pub(super) fn open_recording(path: &Path) -> Result<Recording> {
     let recording = Recording::read(path)?;
     if let Some(text) = &recording.notice {
         notice(text);

@@ -1,12 +1,13 @@
-//! `perflings kit DIR` writes everything that a class needs into a folder for a USB stick or a share: this program, the course, recordings
-//! and a script that starts the program.
+//! `perflings kit DIR`: writes everything that a class needs into a folder, for a USB stick or a shared drive: this program, the course,
+//! recordings, and a script that starts the program.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Command, CommandFactory as _};
 
-use super::args::{Cli, KitArgs};
+use super::args::Cli;
+use super::args::exercises::KitArgs;
 use super::list::ensure_new;
 use crate::course::workspace::write;
 use crate::files;
@@ -73,7 +74,7 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     let own = std::env::current_exe().context("Failed to find this program")?;
     let program = dir.join(START.program);
     copy(&own, &program)?;
-    // Some sticks do not keep permissions; the script says what to do then.
+    // Some sticks keep no permissions. The script says what to do then.
     #[cfg(unix)]
     let _ = std::fs::set_permissions(
         &program,
@@ -87,7 +88,7 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Returns the names of the commands that read a course or have a subcommand that does.
+/// Returns the names of the commands that take `--course`, themselves or in a subcommand.
 fn commands_with_course() -> Vec<String> {
     fn takes_course(command: &Command) -> bool {
         command.get_arguments().any(|arg| arg.get_id() == "course")

@@ -1,12 +1,12 @@
-//! `perflings list`, `hint`, `reset` and `init` show or write the course without running it.
+//! `perflings list`, `hint`, `reset` and `init`: show or write parts of the course, and need no engine.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 use serde_json::json;
 
-use super::args::{HintArgs, InitArgs, ListArgs, ResetArgs};
-use super::saved::{change, progress_of, report_saved, unsaved};
+use super::args::exercises::{HintArgs, InitArgs, ListArgs, ResetArgs};
+use super::saved::{change_progress, not_saved, progress_of, report_saved};
 use super::variant::stage_named;
 use crate::course::CourseFiles;
 use crate::course::placeholder::{FigureSources, fill_with_notices};
@@ -25,13 +25,14 @@ pub(super) fn list(args: &ListArgs) -> Result<Exit> {
     for stage in &context.course.stages {
         let known = progress.stage(&stage.id);
         let is_current = progress.current.as_deref() == Some(&stage.id);
-        let work = context.workspace().ok();
+        let workspace = context.workspace().ok();
         let level = stage.level.into_str();
         let state = known.state.into_str();
         lines.push(json!({
             "number": stage.number, "id": stage.id, "title": stage.title, "level": level,
             "state": state, "hints": known.hints, "current": is_current,
-            "file": work.and_then(|work| work.existing_config(stage)), "outcome": outcome(&known),
+            "file": workspace.and_then(|files| files.existing_config(stage)),
+            "outcome": outcome(&known),
         }));
         let mark = if is_current { '>' } else { ' ' };
         stages.push(vec![
@@ -93,7 +94,7 @@ pub(super) fn print_table(rows: &[Vec<String>]) -> Result<()> {
     Ok(())
 }
 
-/// Returns the learner's predictions and their results as JSON. A question that was not answered is null.
+/// Returns the learner's predictions and their results as JSON. Whatever the learner has not answered is null.
 fn outcome(known: &StageProgress) -> serde_json::Value {
     let (choice, right) = match known.prediction {
         Some(Prediction::Choice { choice, right }) => (Some(letter(choice)), Some(right)),
@@ -123,12 +124,12 @@ pub(super) fn hint(args: &HintArgs) -> Result<Exit> {
         }
     };
     let wanted = usize::from(args.hints).min(hints.len());
-    for (n, hint) in (1..).zip(&hints[..wanted]) {
-        result(&format!("hint {n}/{}: {hint}", hints.len()))?;
+    for (number, hint) in (1..).zip(&hints[..wanted]) {
+        result(&format!("hint {number}/{}: {hint}", hints.len()))?;
     }
-    change(&context, id, |known| {
-        known.hints = known.hints.max(u32::try_from(wanted).unwrap_or(0));
-        known.record_attempt(false);
+    change_progress(&context, id, |progress| {
+        progress.hints = progress.hints.max(u32::try_from(wanted).unwrap_or(0));
+        progress.record_attempt(false);
     });
     Ok(Exit::Ok)
 }
@@ -139,11 +140,12 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
         .state
         .as_ref()
         .context("this system names no folder for a program's state")?;
-    let mut left = None;
+    // The progress that a reset does not remove: the first answer to an exercise about a recorded run.
+    let mut lasting = None;
     let (name, id, kept) = match context.exercise(&args.stage) {
         Some(exercise) => {
             let name = exercise.label().to_owned();
-            left = progress_of(&context).stage(&exercise.id).after_reset();
+            lasting = progress_of(&context).stage(&exercise.id).after_reset();
             let folders: Vec<_> = context.exercise_folder(exercise).into_iter().collect();
             (name, &exercise.id, restore_files(&folders, exercise)?)
         }
@@ -153,24 +155,24 @@ pub(super) fn reset(args: &ResetArgs) -> Result<Exit> {
             (name, &stage.id, context.reset(stage)?)
         }
     };
-    let stays = if left.is_some() {
-        "; the first answer stays: after a wrong one a right one counts as seen"
+    let remark = if lasting.is_some() {
+        "; your first answer stays: after a wrong answer, a right one counts as seen"
     } else {
         ""
     };
     let mut changes = vec![ProgressChange::Reset(id.clone())];
-    changes.extend(left.map(|left| ProgressChange::Stage(id.clone(), Box::new(left))));
+    changes.extend(lasting.map(|progress| ProgressChange::Stage(id.clone(), Box::new(progress))));
     let (_, aside) =
-        save_file::save(state, &changes).map_err(|error| anyhow::anyhow!(unsaved(&error)))?;
+        save_file::save(state, &changes).map_err(|error| anyhow::anyhow!(not_saved(&error)))?;
     report_saved(Ok(aside));
-    result(&format!("{name} ({id}) is reset{stays}"))?;
+    result(&format!("{name} ({id}) is reset{remark}"))?;
     for path in kept {
         result(&format!("your file is kept as {}", path.display()))?;
     }
     Ok(Exit::Ok)
 }
 
-/// Refuses a folder that is not empty. A folder that does not exist is accepted.
+/// Checks that a folder is empty or does not exist.
 pub(super) fn ensure_new(dir: &Path) -> Result<()> {
     match std::fs::read_dir(dir) {
         Ok(mut entries) => match entries.next() {
@@ -188,9 +190,9 @@ pub(super) fn ensure_new(dir: &Path) -> Result<()> {
 pub(super) fn init(args: &InitArgs) -> Result<Exit> {
     let dir = &args.dir;
     let files = CourseFiles::Embedded.files()?;
-    // A folder of an earlier `init` gets the files that it lacks. Changed files stay.
-    let is_ours = files.iter().any(|(path, _)| dir.join(path).is_file());
-    if !is_ours {
+    // A folder of an earlier `init` gets the files that it lacks. Files that the user has changed stay.
+    let has_course = files.iter().any(|(path, _)| dir.join(path).is_file());
+    if !has_course {
         ensure_new(dir)?;
     }
     let mut written = 0;

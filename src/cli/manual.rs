@@ -1,4 +1,4 @@
-//! `perflings completions` and `perflings man` write what the grammar says, as a script for a shell and as manual pages.
+//! `perflings completions` and `perflings man`: write the grammar of the command line as a script for a shell, and as manual pages.
 
 use std::path::Path;
 
@@ -6,7 +6,8 @@ use anyhow::{Context, Result};
 use clap::{Command, CommandFactory};
 use clap_complete::Shell;
 
-use super::args::{Cli, CompletionsArgs, ManArgs};
+use super::args::Cli;
+use super::args::machine::{CompletionsArgs, ManArgs};
 use crate::files;
 use crate::out::{self, Exit, result};
 
@@ -16,29 +17,30 @@ pub(super) fn completions(args: &CompletionsArgs) -> Result<Exit> {
     clap_complete::generate(args.shell, &mut grammar, "perflings", &mut bytes);
     let mut text = String::from_utf8(bytes)?;
     if args.shell == Shell::Fish {
-        text = text.replace(FISH, &[FISH, FISH_WAITS].concat());
+        text = text.replace(FISH_PARSE, &[FISH_PARSE, FISH_PARSE_AGAIN].concat());
         text.extend(grammar.get_subcommands().filter_map(fish_words));
     }
     out::bytes(text.as_bytes())?;
     Ok(Exit::Ok)
 }
 
-/// The line of the generated script for fish that finds out whether the command line names a command already. It fails at a flag without its
-/// value, so that fish would not offer the values of the flag.
-const FISH: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
-/// The line that is added after `FISH`. It tries again without the last word.
-const FISH_WAITS: &str =
+/// The line of the generated script for fish that looks for a command on the command line. It fails if the last word is a flag without its
+/// value, and then fish would not offer the values of the flag.
+const FISH_PARSE: &str = "    argparse -s (__fish_perflings_global_optspecs) -- $cmd 2>/dev/null\n";
+/// The line that is added after `FISH_PARSE`: it tries again without the last word.
+const FISH_PARSE_AGAIN: &str =
     "    or argparse -s (__fish_perflings_global_optspecs) -- $cmd[1..-2] 2>/dev/null\n";
 
-/// Returns the line for fish with the words that a command takes, such as the keys of `config`, because `clap_complete` writes only the
-/// words of flags. `None` if the command takes no words.
+/// Returns a line for fish that completes the words that a command takes, such as the keys of `config`; `None` if the command takes no fixed
+/// words. `clap_complete` itself writes only the words of flags.
 fn fish_words(command: &Command) -> Option<String> {
     let values = command.get_positionals().next()?.get_possible_values();
     if values.is_empty() {
         return None;
     }
-    let words: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
-    let (name, words) = (command.get_name(), words.join(" "));
+    let names: Vec<&str> = values.iter().map(|value| value.get_name()).collect();
+    let words = names.join(" ");
+    let name = command.get_name();
     Some(format!(
         "complete -c perflings -n \"__fish_perflings_using_subcommand {name}; \
          and not __fish_seen_subcommand_from {words}\" -f -a \"{words}\"\n"
@@ -69,15 +71,15 @@ fn page(command: &Command) -> Result<(String, Vec<u8>)> {
     Ok((man.get_filename(), page.into_bytes()))
 }
 
-/// Keeps the line breaks of indented lines, which are examples. Other lines are filled.
+/// Marks indented lines, which are examples, so that `man` keeps their line breaks and does not fill them.
 fn keep_examples(page: &str) -> String {
     let mut kept = String::new();
-    let mut within = false;
+    let mut was_example = false;
     for line in page.lines() {
         let is_example = line.starts_with("  ");
-        if is_example != within {
+        if is_example != was_example {
             kept.push_str(if is_example { ".nf\n" } else { ".fi\n" });
-            within = is_example;
+            was_example = is_example;
         }
         kept.push_str(line);
         kept.push('\n');

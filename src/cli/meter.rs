@@ -1,5 +1,5 @@
-//! Shows the progress of a long command in one line at the foot of a terminal: how much is done, about how long the rest takes, and the
-//! present work. The line appears in the third second. Nothing is printed where there is no terminal.
+//! The progress of a long command, in one line at the foot of the terminal: `3 of 4 · 30 s so far, about 10 s left · v1`. The line appears
+//! after two seconds. Without a terminal nothing is printed.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread::Builder;
@@ -9,21 +9,21 @@ use crate::measure::plan::{MeasureEvent, PlanProgress};
 use crate::out;
 
 /// A command that ends sooner shows no progress.
-const PATIENCE: Duration = Duration::from_secs(2);
+const DELAY: Duration = Duration::from_secs(2);
 /// The time between two updates of the line.
-const AGAIN: Duration = Duration::from_millis(500);
+const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows the progress of a command until it is dropped.
-pub(super) struct ProgressMeter(Option<Arc<Mutex<Done>>>);
+/// Shows the progress of a command until it is dropped. It is empty where nothing is shown.
+pub(super) struct ProgressMeter(Option<Arc<Mutex<Progress>>>);
 
-struct Done {
+struct Progress {
     began: Instant,
-    /// The pieces of work that are done.
-    pieces: usize,
+    /// The number of pieces of work that are done.
+    done: usize,
     /// The number of all pieces; 0 if it is not known.
-    of: usize,
-    /// The present work.
-    what: String,
+    total: usize,
+    /// A description of the present work.
+    work: String,
 }
 
 impl ProgressMeter {
@@ -32,41 +32,41 @@ impl ProgressMeter {
         if !out::has_foot() {
             return Self(None);
         }
-        let done = Arc::new(Mutex::new(Done {
+        let progress = Arc::new(Mutex::new(Progress {
             began: Instant::now(),
-            pieces: 0,
-            of: 0,
-            what: String::new(),
+            done: 0,
+            total: 0,
+            work: String::new(),
         }));
-        let weak = Arc::downgrade(&done);
+        let weak = Arc::downgrade(&progress);
         // If no thread can be started, nothing is shown.
         let started = Builder::new()
             .name("progress".to_owned())
             .spawn(move || update_line(&weak));
-        Self(started.is_ok().then_some(done))
+        Self(started.is_ok().then_some(progress))
     }
 
     /// Sets how many pieces of work are done, and how many there are.
-    pub(super) fn at(&self, pieces: usize, of: usize) {
-        if let Some(done) = &self.0 {
-            let mut done = locked(done);
-            done.pieces = pieces;
-            done.of = of.max(pieces);
+    pub(super) fn set_done(&self, done: usize, total: usize) {
+        if let Some(progress) = &self.0 {
+            let mut progress = locked(progress);
+            progress.done = done;
+            progress.total = total.max(done);
         }
     }
 
-    /// Shows which job of a plan begins.
-    pub(super) fn begins(&self, now: &PlanProgress<'_>) {
-        if let MeasureEvent::Begins { number, of } = now.news {
-            self.at(number - 1, of);
-            self.doing(&now.job.label);
+    /// Shows the job of a plan that begins. Other events of the plan change nothing.
+    pub(super) fn on_plan(&self, plan: &PlanProgress<'_>) {
+        if let MeasureEvent::Begins { number, of } = plan.event {
+            self.set_done(number - 1, of);
+            self.set_work(&plan.job.label);
         }
     }
 
     /// Sets the description of the present work.
-    pub(super) fn doing(&self, what: impl Into<String>) {
-        if let Some(done) = &self.0 {
-            locked(done).what = what.into();
+    pub(super) fn set_work(&self, work: impl Into<String>) {
+        if let Some(progress) = &self.0 {
+            locked(progress).work = work.into();
         }
     }
 }
@@ -74,51 +74,51 @@ impl ProgressMeter {
 impl Drop for ProgressMeter {
     fn drop(&mut self) {
         if self.0.take().is_some() {
-            out::foot(|| Some(String::new()));
+            out::set_foot(|| Some(String::new()));
         }
     }
 }
 
-fn locked(done: &Mutex<Done>) -> MutexGuard<'_, Done> {
-    done.lock().unwrap_or_else(PoisonError::into_inner)
+fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+    progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Updates the line until the meter is dropped.
-fn update_line(meter: &Weak<Mutex<Done>>) {
+fn update_line(meter: &Weak<Mutex<Progress>>) {
     let mut over = false;
     while !over {
-        std::thread::sleep(AGAIN);
-        // The meter is read while the line is locked, so that no line is written after the meter has removed it.
-        out::foot(|| {
-            let Some(done) = meter.upgrade() else {
+        std::thread::sleep(UPDATE_INTERVAL);
+        // The closure runs while the foot is locked, so no line is written after a dropped meter has cleared the foot.
+        out::set_foot(|| {
+            let Some(progress) = meter.upgrade() else {
                 over = true;
                 return None;
             };
-            let done = locked(&done);
-            let passed = done.began.elapsed();
-            (passed >= PATIENCE).then(|| line(&done, passed))
+            let progress = locked(&progress);
+            let passed = progress.began.elapsed();
+            (passed >= DELAY).then(|| line(&progress, passed))
         });
     }
 }
 
-fn line(done: &Done, passed: Duration) -> String {
-    let (pieces, of) = (done.pieces, done.of);
-    let mut line = format!("{} so far", seconds(passed.as_secs_f64()));
-    if pieces > 0 {
-        let each = passed.as_secs_f64() / pieces as f64;
-        let left = each * of.saturating_sub(pieces) as f64;
-        line += &format!(", about {} left", seconds(left));
+fn line(progress: &Progress, passed: Duration) -> String {
+    let Progress { done, total, .. } = *progress;
+    let mut line = format!("{} so far", duration(passed.as_secs_f64()));
+    if done > 0 {
+        let each_s = passed.as_secs_f64() / done as f64;
+        let remaining_s = each_s * total.saturating_sub(done) as f64;
+        line += &format!(", about {} left", duration(remaining_s));
     }
-    if of > 0 {
-        line = format!("{pieces} of {of} · {line}");
+    if total > 0 {
+        line = format!("{done} of {total} · {line}");
     }
-    if !done.what.is_empty() {
-        line += &format!(" · {}", done.what);
+    if !progress.work.is_empty() {
+        line += &format!(" · {}", progress.work);
     }
     line
 }
 
-fn seconds(seconds: f64) -> String {
+fn duration(seconds: f64) -> String {
     if seconds < 90.0 {
         format!("{seconds:.0} s")
     } else {
@@ -132,14 +132,14 @@ mod tests {
 
     #[test]
     fn the_time_left_follows_from_the_pieces_done() {
-        let text = |pieces, of, what: &str| {
-            let done = Done {
+        let text = |done, total, work: &str| {
+            let progress = Progress {
                 began: Instant::now(),
-                pieces,
-                of,
-                what: what.to_owned(),
+                done,
+                total,
+                work: work.to_owned(),
             };
-            line(&done, Duration::from_secs(30))
+            line(&progress, Duration::from_secs(30))
         };
         assert_eq!(text(0, 4, ""), "0 of 4 · 30 s so far");
         assert_eq!(text(1, 4, ""), "1 of 4 · 30 s so far, about 2 min left");

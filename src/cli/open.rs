@@ -1,13 +1,13 @@
-//! `perflings open` shows a profile of another program on the screen, as text, as JSON or as a page, or compares two profiles.
+//! `perflings open`: shows a profile of another program on the screen, as text, as JSON or as a page, or compares two profiles.
 
 use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::args::OpenArgs;
+use super::args::recordings::OpenArgs;
 use super::exercise::detective::refuse_as_file;
 use super::meter::ProgressMeter;
-use super::saved::note_tried;
+use super::saved::save_tried;
 use super::workshop::{exit_of, markers, theme};
 use crate::app::opened::Opened;
 use crate::course::trace_lints::page_of;
@@ -33,7 +33,8 @@ const MB: u64 = 1_000_000;
 pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     if let (Some(second), Some(name)) = (args.files.get(1), args.export.first()) {
         return Err(usage(format!(
-            "--export writes one profile, and two are open; run `perflings open {} --export {}`, and the same for the other",
+            "--export writes one profile, and two are open; run `perflings open {} --export {}`, \
+             and the same for the other",
             second.display(),
             name.display()
         )));
@@ -71,39 +72,38 @@ pub(super) fn open(args: &OpenArgs) -> Result<Exit> {
     tui::opened::show(Opened::new(first, figures, &texts), &theme).map(exit_of)
 }
 
-/// Returns the figures as JSON, with the page of the course beside each lint.
+/// Returns the figures as JSON. Each lint gets the field `page`, the page of the course about it.
 fn json(figures: &Summary) -> Result<String> {
     let mut text = serde_json::to_string(figures)?;
     for lint in &figures.lints {
         let plain = serde_json::to_string(lint)?;
         let page = serde_json::to_string(&page_of(lint.name))?;
-        let paged = format!("{},\"page\":{page}}}", plain.trim_end_matches('}'));
-        // No name can hold this text, because quotes are escaped in names.
-        text = text.replacen(&plain, &paged, 1);
+        let with_page = format!("{},\"page\":{page}}}", plain.trim_end_matches('}'));
+        // The lint's object cannot be part of a name, because the quotes in names are escaped.
+        text = text.replacen(&plain, &with_page, 1);
     }
     Ok(text)
 }
 
-/// Returns an error of opening a profile in one line. `name` is the name of the profile.
+/// Returns the error for the profile `name` that could not be opened, in one line.
 fn refused(name: &str, error: &OpenError) -> anyhow::Error {
     let [name, problem, advice] = [name, &error.what, &error.next].map(sanitize::line);
     usage(format!("{name}: {problem} {advice}"))
 }
 
-/// Writes the page where `--report` says, or prints it.
+/// Writes the sheet into the file of `--report`, or prints it without that flag.
 fn page(args: &OpenArgs, sheet: &Sheet) -> Result<Exit> {
     let Some(path) = &args.report else {
         out::result(sheet.text().trim_end())?;
         return Ok(Exit::Ok);
     };
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    let text = match ending {
+    let text = match path.extension().and_then(|ending| ending.to_str()) {
         Some("html") => html::page(sheet),
         Some("md") => sheet.markdown(),
         _ => {
-            let path = path.display();
             return Err(usage(format!(
-                "--report {path}: write a name that ends in .md or .html"
+                "--report {}: write a name that ends in .md or .html",
+                path.display()
             )));
         }
     };
@@ -119,7 +119,8 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     }
     if trace.stats.is_some() && trace.slices.is_empty() {
         return Err(usage(format!(
-            "--export {}: {} contains sums without times; write a name that ends in kernel_stats.csv",
+            "--export {}: {} contains sums without times; \
+             write a name that ends in kernel_stats.csv",
             path.display(),
             sanitize::line(&trace.source)
         )));
@@ -130,84 +131,86 @@ fn exported(path: &Path, trace: &Trace, figures: &Summary) -> Result<Vec<u8>> {
     if name.ends_with(".pftrace") || name.ends_with(".perfetto-trace") {
         return Ok(write::perfetto::write(trace));
     }
-    let path = path.display();
     Err(usage(format!(
-        "--export {path}: write a name that ends in .pftrace, kernel_trace.csv or kernel_stats.csv"
+        "--export {}: write a name that ends in .pftrace, kernel_trace.csv or kernel_stats.csv",
+        path.display()
     )))
 }
 
-/// The profiles in this program: their names in exercises, and their bytes.
-const BUILT_IN: [(&str, &[u8]); 1] = [("eager", include_bytes!("../../assets/eager.json.gz"))];
-
-/// Returns the bytes of a profile in this program; `None` if it has no such profile.
-pub(super) fn profile(name: &str) -> Option<&'static [u8]> {
-    let found = BUILT_IN.iter().find(|(known, _)| *known == name);
-    found.map(|(_, bytes)| *bytes)
+/// Returns the bytes of a profile inside this program by its name in exercises; `None` if there is no such profile.
+pub(super) fn built_in_profile(name: &str) -> Option<&'static [u8]> {
+    match name {
+        "eager" => Some(include_bytes!("../../assets/eager.json.gz")),
+        _ => None,
+    }
 }
 
-/// Reads a profile in this program, by its name or by the name of an exercise. `None` if there is no such profile, or a file has the name.
-fn built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
+/// Reads a profile inside this program, by its name or by the name of an exercise that asks about it. `None` if there is no such profile,
+/// or if a file has this name.
+fn read_built_in(args: &OpenArgs, path: &Path) -> Option<Result<Trace>> {
     if files::is_taken(path) {
         return None;
     }
     let name = path.to_str()?;
-    let bytes = profile(name).or_else(|| {
-        let short = name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
-        let context = short.then(|| args.course.load().ok())??;
+    let bytes = built_in_profile(name).or_else(|| {
+        // The course is loaded only for a text that may be the name of an exercise.
+        let is_name =
+            name.len() < 20 && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-');
+        let context = is_name.then(|| args.course.load().ok())??;
         let exercise = context.exercise(name)?;
-        let bytes = profile(exercise.detective()?.profile.as_deref()?)?;
-        note_tried(&context, exercise, false);
+        let bytes = built_in_profile(exercise.detective()?.profile.as_deref()?)?;
+        save_tried(&context, exercise, false);
         Some(bytes)
     })?;
     let read = gputrace::read(name, std::io::Cursor::new(bytes), bytes.len() as u64);
     Some(read.map_err(|error| refused(name, &error)))
 }
 
-/// Reads a trace of any format, or a recording of this program.
+/// Reads a profile of any format, a recording of this program, or a folder with the profiles of several ranks.
 fn read(args: &OpenArgs, path: &Path) -> Result<Trace> {
-    if let Some(found) = built_in(args, path) {
+    if let Some(found) = read_built_in(args, path) {
         return found;
     }
     refuse_as_file(path, &args.course)?;
-    // The input is saved to a file, because a database cannot be read from a pipe.
-    let piped = (path == Path::new("-"))
+    // The input of a pipe is saved to a file first, because a database cannot be read from a pipe.
+    let saved_input = (path == Path::new("-"))
         .then(|| gputrace::scratch(std::io::stdin()))
         .transpose()
         .context("Failed to save the input from the pipe")?;
-    let path = piped.as_deref().unwrap_or(path);
-    let name = if piped.is_some() {
+    let path = saved_input.as_deref().unwrap_or(path);
+    let name = if saved_input.is_some() {
         "stdin".to_owned()
     } else {
         sanitize::line(&path.display().to_string())
     };
     let meter = ProgressMeter::begin();
-    meter.doing(format!("MB of {name}"));
-    let mut progress = |progress: ReadProgress| {
+    meter.set_work(format!("MB of {name}"));
+    let mut on_progress = |progress: ReadProgress| {
         let [read, total] = [progress.read, progress.total].map(|bytes| (bytes / MB) as usize);
-        meter.at(read, total);
+        meter.set_done(read, total);
     };
     let found = if path.is_dir() {
-        folder(path, &mut progress)
+        read_folder(path, &mut on_progress)
     } else {
-        recording(path, &mut progress)
+        read_recording(path, &mut on_progress)
             .transpose()
             .unwrap_or_else(|| {
-                gputrace::open(path, &mut progress).map_err(|error| refused(&name, &error))
+                gputrace::open(path, &mut on_progress).map_err(|error| refused(&name, &error))
             })
     };
     drop(meter);
     let mut trace = found?;
-    if piped.is_some() {
+    if saved_input.is_some() {
         trace.source = "stdin".to_owned();
     }
-    if let Some(cut) = &trace.truncated {
-        notice(&format!("{name}: {}", sanitize::line(cut)));
+    if let Some(reason) = &trace.truncated {
+        notice(&format!("{name}: {}", sanitize::line(reason)));
     }
     Ok(trace)
 }
 
-/// Reads a folder with one trace for each rank as one trace.
-fn folder(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace> {
+/// Reads a folder with one trace for each rank as one trace. Prints a notice about files that are not read.
+fn read_folder(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace> {
     let name = path.display().to_string();
     let folder = open_folder(path, progress).map_err(|error| refused(&name, &error))?;
     if let Some(first) = folder.skipped.first() {
@@ -221,8 +224,8 @@ fn folder(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Trace> 
     Ok(folder.trace)
 }
 
-/// Reads the file as a recording of this program. `None` if it does not begin like one.
-fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Option<Trace>> {
+/// Reads a file as a recording of this program; `None` if it does not begin with the line of a recording.
+fn read_recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Option<Trace>> {
     let Ok(mut source) = TraceSource::open(path, progress) else {
         return Ok(None);
     };
@@ -240,12 +243,12 @@ fn recording(path: &Path, progress: &mut dyn FnMut(ReadProgress)) -> Result<Opti
     let recording = Recording::from_text(text, path).context("A recording of perflings")?;
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let mut trace = run_trace::stream(recording.iter(), &name, &recording.badge());
-    // The notice without the path, which is printed before it.
-    let notice = recording.notice.as_deref().map(|notice| {
+    // The recording's notice begins with its path, which the caller prints.
+    let reason = recording.notice.as_deref().map(|notice| {
         let (_, sentence) = notice.split_once(": the ").unwrap_or(("", notice));
         format!("The {sentence}.")
     });
-    trace.truncated = source.damage().or(notice);
+    trace.truncated = source.damage().or(reason);
     if let Some(counted) = &mut trace.counted {
         counted.truncated.clone_from(&trace.truncated);
     }

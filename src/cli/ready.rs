@@ -1,10 +1,10 @@
-//! `perflings doctor --room` prints one line that says whether this machine is ready for a class, what is missing, or that other programs
-//! keep it busy.
+//! `perflings doctor --room`: prints one line about whether this machine is ready for a class: `pass`, `MISSING` with what is missing, or
+//! `BUSY` if other programs keep the machine busy.
 
 use anyhow::Result;
 use serde::Serialize;
 
-use super::args::DoctorArgs;
+use super::args::machine::DoctorArgs;
 use super::doctor::{DoctorReport, TerminalReport, measure_peaks, probe};
 use crate::class::handle::host_name;
 use crate::measure::runner::{EngineTask, Runner, engine_command};
@@ -16,7 +16,7 @@ use protocol::units::show;
 /// The device of the check. Every machine has it, and the workshop begins on it.
 const DEVICE: &str = "cpu";
 /// The longest time that a class may wait for the first loss, in seconds.
-const PATIENCE: f64 = 10.0;
+const MAX_WAIT_S: f64 = 10.0;
 
 /// The result for this machine, as `--json` writes it.
 #[derive(Default, Serialize)]
@@ -24,14 +24,18 @@ struct Ready {
     host: String,
     version: &'static str,
     ready: bool,
+    /// What is missing, and what to do about it.
     missing: Vec<String>,
-    /// Problems that other programs cause. They end with these programs.
+    /// The problems that other programs cause.
     busy: Vec<String>,
     terminal: TerminalReport,
     /// The value of `--device` for each device that was found.
     devices: Vec<String>,
+    /// The name of the CPU.
     cpu: Option<String>,
+    /// The peak of the CPU's arithmetic, in GFLOP/s.
     gflops: Option<f64>,
+    /// The seconds from an engine's start to its first loss.
     first_loss_s: Option<f64>,
 }
 
@@ -52,21 +56,25 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     if let Some(cpu) = found.devices.iter().find(|info| info.select == DEVICE) {
         ready.cpu = Some(cpu.device.name.clone());
         match measure_peaks(&command, DEVICE, &mut found.notes) {
-            Ok(roof) => {
-                ready.gflops = Some(roof.flops.best / 1e9);
-                ready.busy.extend(roof.load().map(|load| {
+            Ok(peaks) => {
+                ready.gflops = Some(peaks.flops.best / 1e9);
+                if let Some(load) = peaks.load() {
                     let percent = 100.0 * load;
-                    format!("other programs use {percent:.0} % of this machine: end them")
-                }));
+                    ready.busy.push(format!(
+                        "other programs use {percent:.0} % of this machine: end them"
+                    ));
+                }
             }
             Err(error) => ready.missing.push(format!("no peak: {error:#}")),
         }
         match first_loss(command) {
-            Ok(Some(seconds)) if seconds <= PATIENCE => ready.first_loss_s = Some(seconds),
             Ok(Some(seconds)) => {
                 ready.first_loss_s = Some(seconds);
-                let what = format!("the first loss took {seconds:.0} s: end other programs");
-                ready.busy.push(what);
+                if seconds > MAX_WAIT_S {
+                    ready.busy.push(format!(
+                        "the first loss took {seconds:.0} s: end other programs"
+                    ));
+                }
             }
             Ok(None) => return Ok(Exit::Interrupted),
             Err(error) => ready.missing.push(format!("no loss: {error:#}")),
@@ -78,15 +86,16 @@ pub(super) fn ready(args: &DoctorArgs) -> Result<Exit> {
     Ok(Exit::passed_if(ready.ready))
 }
 
-/// Returns what is missing, as far as it is known before anything is measured.
+/// Returns everything that is missing by the report of `perflings doctor`, before anything is measured.
 fn missing(found: &DoctorReport) -> Vec<String> {
     let mut missing = Vec::new();
     let terminal = &found.terminal;
     match (terminal.width, terminal.height) {
         _ if !terminal.is_terminal => missing.push("no terminal: start this in one".to_owned()),
         (Some(width), Some(height)) if width < 60 || height < 16 => {
-            let what = format!("the terminal is {width}x{height}: make it 60x16 or larger");
-            missing.push(what);
+            missing.push(format!(
+                "the terminal is {width}x{height}: make it 60x16 or larger"
+            ));
         }
         _ => {}
     }
@@ -105,7 +114,7 @@ fn missing(found: &DoctorReport) -> Vec<String> {
     missing
 }
 
-/// Returns the seconds from an engine's start to its first loss, or `None` when interrupted.
+/// Measures the seconds from an engine's start to its first loss; `None` if the user interrupts it.
 fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
     let work = EngineTask::run("v3", &RunConfig::preset(Preset::Tiny), 1);
     let measured = Runner::new(command, None)?.measure(DEVICE, &work, |_, _| Ok(()))?;
@@ -113,13 +122,14 @@ fn first_loss(command: EngineCommand) -> Result<Option<f64>> {
 }
 
 impl Ready {
+    /// Returns the line that is printed.
     fn line(&self) -> String {
         let mut facts = Vec::new();
         let terminal = &self.terminal;
         if let (Some(width), Some(height)) = (terminal.width, terminal.height) {
-            let text = if terminal.utf8 { "UTF-8" } else { "ASCII" };
+            let encoding = if terminal.utf8 { "UTF-8" } else { "ASCII" };
             let colours = terminal.colours;
-            facts.push(format!("{width}x{height}, {text}, colours: {colours}"));
+            facts.push(format!("{width}x{height}, {encoding}, colours: {colours}"));
         }
         facts.extend(self.cpu.clone());
         if let Some(gflops) = self.gflops {
@@ -130,16 +140,18 @@ impl Ready {
         }
         let others = self.devices.iter().filter(|device| *device != DEVICE);
         facts.extend(others.map(|device| format!("also {device}")));
-        let (host, facts) = (&self.host, facts.join("; "));
+        let host = &self.host;
+        let all_facts = facts.join("; ");
         if self.ready {
-            return format!("pass     {host}: {facts}");
+            return format!("pass     {host}: {all_facts}");
         }
-        let problems = [self.missing.as_slice(), &self.busy].concat().join("; ");
-        if self.missing.is_empty() {
-            format!("BUSY     {host}: {problems} ({facts})")
+        let verdict = if self.missing.is_empty() {
+            "BUSY   "
         } else {
-            format!("MISSING  {host}: {problems} ({facts})")
-        }
+            "MISSING"
+        };
+        let problems = [self.missing.as_slice(), &self.busy].concat().join("; ");
+        format!("{verdict}  {host}: {problems} ({all_facts})")
     }
 }
 
@@ -148,7 +160,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_says_pass_or_what_is_missing() {
+    fn the_line_says_pass_or_missing_or_busy() {
         let terminal = || TerminalReport {
             is_terminal: true,
             width: Some(50),

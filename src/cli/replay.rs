@@ -1,15 +1,15 @@
-//! `perflings replay` shows a recording in the workshop's screen, with a badge of its device and date. Without a terminal it prints the
-//! summary of the recording.
+//! `perflings replay`: shows a recording in the workshop's screen, with the device and the date of the recorded run. Without a terminal it
+//! prints the recording's summary.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::args::ReplayArgs;
+use super::args::recordings::ReplayArgs;
 use super::exercise::detective::refuse_as_file;
-use super::export::open;
-use super::saved::note_tried;
+use super::export::open_recording;
+use super::saved::save_tried;
 use super::summary;
 use super::workshop::{exit_of, markers};
 use crate::app::{Options, Replay};
@@ -26,30 +26,31 @@ use crate::tui::terminal;
 
 pub(super) fn replay(args: &ReplayArgs) -> Result<Exit> {
     let context = args.course.load()?;
-    let found = detective(&context, args).transpose()?;
-    let is_detective = found.is_some();
-    if !is_detective {
+    let of_exercise = recording_of_exercise(&context, args).transpose()?;
+    let is_exercise = of_exercise.is_some();
+    if !is_exercise {
         refuse_as_file(&args.file, &args.course)?;
     }
-    let shown = terminal::is_present();
-    let recording = match found {
+    let has_screen = terminal::is_present();
+    let recording = match of_exercise {
         Some(recording) => recording,
-        // The screen shows the recording's notice itself.
-        None if shown => Recording::read(&args.file)?,
-        None => open(&args.file)?,
+        // The screen shows the notice about an incomplete recording itself.
+        None if has_screen => Recording::read(&args.file)?,
+        None => open_recording(&args.file)?,
     };
-    if shown {
-        return show_recording(args, context, recording, is_detective);
+    if has_screen {
+        return show_recording(args, context, recording, is_exercise);
     }
-    result(&text(&recording, !is_detective))?;
+    result(&text(&recording, !is_exercise))?;
     Ok(Exit::Ok)
 }
 
+/// Shows a recording on the screen. If it belongs to an exercise, everything that reveals the fault stays hidden.
 fn show_recording(
     args: &ReplayArgs,
     context: CourseContext,
     recording: Recording,
-    detective: bool,
+    is_exercise: bool,
 ) -> Result<Exit> {
     let stage = recording
         .stage()
@@ -67,7 +68,7 @@ fn show_recording(
             stage,
             paused: false,
             speed: args.speed,
-            unsolved: detective,
+            unsolved: is_exercise,
             watched: false,
         }),
         ..Options::default()
@@ -88,28 +89,32 @@ fn show_recording(
     Ok(exit_of(outcome?))
 }
 
-/// Returns the recorded run of an exercise such as `d01`. `None` if the name is no exercise with a recording, or a file has the name.
-fn detective(context: &CourseContext, args: &ReplayArgs) -> Option<Result<Recording, FileError>> {
+/// Returns the recorded run of an exercise such as `d01`. `None` if the name is no exercise with a recording, or if a file has this name.
+fn recording_of_exercise(
+    context: &CourseContext,
+    args: &ReplayArgs,
+) -> Option<Result<Recording, FileError>> {
     if args.file.exists() {
         return None;
     }
     let exercise = context.exercise(args.file.to_str()?)?;
     let detective = exercise.recording()?;
-    note_tried(context, exercise, false);
+    save_tried(context, exercise, false);
     Some(Recording::from_text(detective.shown(), &args.file))
 }
 
-fn text(recording: &Recording, lints: bool) -> String {
+/// Returns the summaries of all runs in a recording, or a report if no run has finished.
+fn text(recording: &Recording, with_lints: bool) -> String {
     let mut parts = vec![format!(
         "recording of {}, {} lines",
         recording.badge(),
-        recording.len()
+        recording.line_count()
     )];
     let finished = recording.finished();
     if finished.is_empty() {
         let sheet = RunReport::from_story(&recording.story).sheet();
         parts.push(sheet.markdown().trim_end().to_owned());
     }
-    parts.extend(finished.iter().map(|run| summary::text(run, lints)));
+    parts.extend(finished.iter().map(|run| summary::text(run, with_lints)));
     parts.join("\n\n")
 }

@@ -1,5 +1,5 @@
-//! `perflings room`: opens a class in a folder or over the network and shows the instructor's board: on this terminal, as a page,
-//! or a line at a time. Where another program has the room, this one looks at it. `--export` writes down what the class has done.
+//! `perflings room`: opens a room for a class, in a folder or over the network, and shows the instructor's board on this terminal, as a
+//! page, or as lines. If another program has the room open, the board of that room is shown. `--export` writes the results of the class.
 
 mod addresses;
 mod shown;
@@ -10,11 +10,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::args::RoomArgs;
+use super::args::class::RoomArgs;
 use super::workshop::{exit_of, theme};
 use crate::app::Markers;
 use crate::class::folder::{self, RoomFolder};
-use crate::class::handle::{OpenError, RoomHandle, RoomLooker};
+use crate::class::handle::{OpenError, RoomHandle, SecondBoard};
 use crate::class::instructor_link;
 use crate::class::record::Question;
 use crate::class::secrets::RoomSecrets;
@@ -31,8 +31,8 @@ use shown::{ShownRoom, Source};
 
 /// The longest file of questions, in bytes.
 const MOST_QUESTIONS: u64 = 100_000;
-/// The interval at which a change of the room is looked for without a screen.
-const LOOK: Duration = Duration::from_millis(100);
+/// The interval at which the board is checked for changes if there is no screen.
+const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
     let context = args.course.open()?;
@@ -41,9 +41,9 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
         prepared: prepared.unwrap_or_default(),
         ..BoardView::default()
     };
-    if let Some(at) = &args.board {
-        let link = instructor_link(at, &context.course).map_err(usage)?;
-        return follow(args, Source::elsewhere(link)?, context, view);
+    if let Some(place) = &args.board {
+        let link = instructor_link(place, &context.course).map_err(usage)?;
+        return show_board(args, Source::elsewhere(link)?, context, view);
     }
     let base = match &args.dir {
         Some(dir) => dir.clone(),
@@ -52,7 +52,7 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
                 "a room is in a folder or on the network: write --dir DIR or --listen ADDRESS",
             ));
         }
-        // The folder of rooms over the network.
+        // Rooms over the network are kept in a folder, too.
         None => save_file::directory("room")
             .context("this system names no folder for the room; write --dir DIR")?,
     };
@@ -63,7 +63,7 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
     let source = match &args.listen {
         None => open_folder(base, &context.course, &mut view)?,
         Some(address) => {
-            // A port that is taken is told before a room is made.
+            // The port is taken first, so that a port that is in use leaves no new room behind.
             let listener = bind(address).map_err(usage)?;
             let dir = if args.resume {
                 latest_room(&base).ok_or_else(|| {
@@ -84,18 +84,20 @@ pub(super) fn room(args: &RoomArgs) -> Result<Exit> {
             )?
         }
     };
-    follow(args, source, context, view)
+    show_board(args, source, context, view)
 }
 
-/// Opens a room in a folder, or looks at it if another program has it.
+/// Opens the room in a folder, or its second board if another program has the room open.
 fn open_folder(dir: PathBuf, course: &Course, view: &mut BoardView) -> Result<Source> {
     view.places = vec![absolute(&dir)];
     let source = match RoomHandle::open(dir.clone(), true, course.clone()) {
         Ok(handle) => Source::Own(handle),
         Err(OpenError::Taken(owner)) => {
-            notice(&format!("{owner} has this room; this board looks at it"));
-            let looker = RoomLooker::new(dir.clone(), course.clone());
-            Source::elsewhere(Box::new(looker))?
+            notice(&format!(
+                "{owner} has this room open; this board follows it"
+            ));
+            let board = SecondBoard::new(dir.clone(), course.clone());
+            Source::elsewhere(Box::new(board))?
         }
         Err(error) => return Err(usage(error.to_string())),
     };
@@ -105,37 +107,38 @@ fn open_folder(dir: PathBuf, course: &Course, view: &mut BoardView) -> Result<So
     Ok(source)
 }
 
-/// Opens a room on the network. `given` is the address of `--address`.
+/// Opens the room in `dir` and serves it on the network. Adds to `view` everything that the instructor has to announce. `public` is the
+/// value of `--address`.
 fn serve(
     listener: TcpListener,
     dir: PathBuf,
-    given: Option<&str>,
+    public: Option<&str>,
     course: &Course,
     view: &mut BoardView,
 ) -> Result<Source> {
-    let given = given.map(addresses::given).transpose()?;
-    let opened = RoomHandle::open(dir.clone(), false, course.clone());
-    let handle = opened.map_err(|error| usage(error.to_string()))?;
+    let public_address = public.map(addresses::public).transpose()?;
+    let handle = RoomHandle::open(dir.clone(), false, course.clone())
+        .map_err(|error| usage(error.to_string()))?;
     let secrets = secrets(&dir)?;
-    let at = host(listener, handle.clone(), secrets.clone()).map_err(usage)?;
-    let mut addresses = addresses::all(at);
-    addresses.splice(0..0, given);
+    let served = host(listener, handle.clone(), secrets.clone()).map_err(usage)?;
+    let mut addresses = addresses::all(served);
+    addresses.splice(0..0, public_address);
     let first = format!("http://{}/{}", addresses[0].0, secrets.key);
     for (host, interface) in addresses {
         view.places.push(format!("http://{host}/{}", secrets.code));
-        view.own
+        view.own_addresses
             .push(format!("your page: http://{host}/{}", secrets.key));
         view.interfaces.push(interface);
     }
-    view.own.extend([
+    view.own_addresses.extend([
         format!("to present: perflings --present --room {first}"),
         format!("this board on another machine: perflings room --board {first}"),
     ]);
     Ok(Source::Own(handle))
 }
 
-/// Shows the board until it is ended.
-fn follow(
+/// Shows the board on the screen, or prints it, until the instructor ends it.
+fn show_board(
     args: &RoomArgs,
     source: Source,
     context: CourseContext,
@@ -154,13 +157,13 @@ fn follow(
     for place in &view.places {
         notice(&format!("learners type: perflings --room {place}"));
     }
-    for own in &view.own {
+    for own in &view.own_addresses {
         notice(own);
     }
     print_changes(&mut room, args.json)
 }
 
-/// Prints the board or its counts whenever they change, until the process is ended.
+/// Prints the board as JSON, or its counts in words, whenever they change, until the process is killed.
 fn print_changes(room: &mut ShownRoom, as_json: bool) -> Result<Exit> {
     let mut last_revision = None;
     let mut last_line = String::new();
@@ -186,11 +189,11 @@ fn print_changes(room: &mut ShownRoom, as_json: bool) -> Result<Exit> {
                 last_line = line;
             }
         }
-        std::thread::sleep(LOOK);
+        std::thread::sleep(CHECK_INTERVAL);
     }
 }
 
-/// Reads the questions that were prepared in a file.
+/// Reads the file of `--questions`.
 fn questions(file: &Path) -> Result<Vec<Question>> {
     let fault = |why: String| usage(format!("--questions {}: {why}", absolute(file)));
     let bytes = files::read(file, MOST_QUESTIONS)
@@ -198,7 +201,7 @@ fn questions(file: &Path) -> Result<Vec<Question>> {
     Question::read_all(&String::from_utf8_lossy(&bytes)).map_err(fault)
 }
 
-/// Returns the folder of a new room: there is one for each time that a class begins.
+/// Returns a folder that does not exist yet for a new room. Its name is the present time.
 fn new_room(base: &Path) -> PathBuf {
     let now = jiff::Zoned::now().strftime("%Y-%m-%d-%H%M%S").to_string();
     let mut dir = base.join(&now);
@@ -210,17 +213,19 @@ fn new_room(base: &Path) -> PathBuf {
     dir
 }
 
-/// Returns the room that was opened last in a folder of rooms, or the folder if it is one itself; `None` if there is none.
+/// Returns the newest room in a folder of rooms, or the folder itself if it is a room; `None` if there is no room.
 fn latest_room(base: &Path) -> Option<PathBuf> {
-    let entries = std::fs::read_dir(base).ok()?.filter_map(Result::ok);
-    let rooms = entries
+    std::fs::read_dir(base)
+        .ok()?
+        .filter_map(Result::ok)
         .map(|entry| entry.path())
-        .filter(|path| folder::is_room(path));
-    let itself = folder::is_room(base).then(|| base.to_owned());
-    rooms.max().or(itself)
+        .filter(|path| folder::is_room(path))
+        .max()
+        .or_else(|| folder::is_room(base).then(|| base.to_owned()))
 }
 
-/// Returns the secrets of the room in this folder. A room keeps them, so that everybody comes back after a restart.
+/// Returns the codes of the room in this folder, and creates them for a new room. A resumed room has its old codes, so that everybody can
+/// come back.
 fn secrets(dir: &Path) -> Result<RoomSecrets> {
     let path = dir.join("codes.json");
     if let Ok(bytes) = files::read(&path, 4096)
@@ -235,13 +240,13 @@ fn secrets(dir: &Path) -> Result<RoomSecrets> {
     Ok(secrets)
 }
 
-/// Returns the whole path of a file or folder, for messages.
+/// Returns the absolute path of a file or folder, for messages.
 fn absolute(path: &Path) -> String {
-    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-    path.display().to_string()
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    absolute.display().to_string()
 }
 
-/// Writes what the class has done into a file.
+/// Writes the results of the class into a file, whose ending selects the format.
 fn export(dir: &Path, file: &Path, course: &Course) -> Result<Exit> {
     let room = RoomHandle::read(dir.to_owned(), course).map_err(usage)?;
     let text = match file.extension().and_then(|ending| ending.to_str()) {

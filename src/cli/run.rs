@@ -1,10 +1,10 @@
-//! `perflings run` trains one stage or configuration without a screen. It prints the summary or, with `--json`, the whole stream.
+//! `perflings run`: trains one stage or configuration without a screen, and prints the summary or, with `--json`, the engine's stream.
 
 use anyhow::Result;
 
-use super::args::{As, RunArgs};
+use super::args::training::{RunArgs, StageVariant};
 use super::meter::ProgressMeter;
-use super::saved::say_file;
+use super::saved::report_file;
 use super::stage_table::{self, ALL};
 use super::summary;
 use super::variant::{changed, stage_named};
@@ -25,29 +25,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     ] {
         if given {
             return Err(usage(format!(
-                "{flag} belongs to `run all`; of one run, --record FILE keeps the stream"
+                "{flag} belongs to `run all`; for a single run, --record FILE keeps the stream"
             )));
         }
     }
-    let preset = args.change.preset;
-    let named = match (&args.config, &args.stage) {
-        (Some(file), _) => NamedConfig::file(file, preset)?,
-        (None, Some(name)) => {
-            let context = args.course.load()?;
-            let stage = stage_named(name, &context)?;
-            match args.variant {
-                Some(As::Broken) => NamedConfig::broken(stage, preset),
-                Some(As::Fixed) => NamedConfig::fixed(stage, preset),
-                None => {
-                    let (named, path) = context.learner_config(stage, preset)?;
-                    say_file(stage, path.as_deref());
-                    named
-                }
-            }
-        }
-        (None, None) => return Err(usage("name a stage, or a file with --config")),
-    };
-    let named = changed(named, &args.change)?;
+    let named = changed(configuration(args)?, &args.change)?;
     let mut runner = args.engine.runner(args.record.as_deref())?;
     let work = EngineTask::Run(RunSpec {
         steps: Some(args.steps),
@@ -55,8 +37,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     });
     let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
-    let measured = runner.measure(&args.engine.device, &work, |line, text| {
-        story.hear(&line.event, 0);
+    let outcome = runner.measure(&args.engine.device, &work, |line, text| {
+        story.on_event(&line.event, 0);
         show_progress(&meter, args.steps, &line.event);
         if args.json {
             out::json_line(text)?
@@ -66,10 +48,11 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         Ok(())
     });
     let run = &story.slot(Slot::A).description;
-    let measured = measured.inspect_err(|error| {
-        let stop = error.downcast_ref::<ExitError>();
-        let broke_off = stop.is_some_and(|stop| stop.exit == Exit::Failed);
-        if run.matrix_cores && broke_off {
+    let measured = outcome.inspect_err(|error| {
+        let has_failed = error
+            .downcast_ref::<ExitError>()
+            .is_some_and(|error| error.exit == Exit::Failed);
+        if run.matrix_cores && has_failed {
             notice(
                 "--set train.precision=f32 --set model.matmul=own runs it without matrix cores.",
             );
@@ -87,7 +70,29 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     Ok(exit_of(&measured))
 }
 
-/// Returns the exit code of a run. A run that ended before its last step, other than by request, has failed.
+/// Returns the configuration that the arguments name, before the changes of `--set`. Prints a notice if it is the learner's own.
+fn configuration(args: &RunArgs) -> Result<NamedConfig> {
+    let preset = args.change.preset;
+    if let Some(file) = &args.config {
+        return NamedConfig::file(file, preset);
+    }
+    let Some(name) = &args.stage else {
+        return Err(usage("name a stage, or a file with --config"));
+    };
+    let context = args.course.load()?;
+    let stage = stage_named(name, &context)?;
+    Ok(match args.variant {
+        Some(StageVariant::Broken) => NamedConfig::broken(stage, preset),
+        Some(StageVariant::Fixed) => NamedConfig::fixed(stage, preset),
+        None => {
+            let (named, path) = context.learner_config(stage, preset)?;
+            report_file(stage, path.as_deref());
+            named
+        }
+    })
+}
+
+/// Returns the exit code of a run. A run that ended by itself before its last step has failed.
 fn exit_of(measured: &TaskResult) -> Exit {
     if measured.interrupted {
         return Exit::Interrupted;
@@ -98,16 +103,16 @@ fn exit_of(measured: &TaskResult) -> Exit {
     }
 }
 
-/// Shows the progress of a run: the kernels that are compiled, then the step and its loss.
+/// Shows an event of the run as progress: a kernel that is compiled, or a step with its loss.
 fn show_progress(meter: &ProgressMeter, steps: u64, event: &Event) {
     match event {
         Event::Compiling { kernels, latest } => {
-            meter.doing(format!("compiling kernels: {kernels}, now {latest}"));
+            meter.set_work(format!("compiling kernels: {kernels}, now {latest}"));
         }
         Event::Step(step) => {
-            meter.at(step.step as usize, steps as usize);
+            meter.set_done(step.step as usize, steps as usize);
             let loss = step.loss.map_or(f64::NAN, |loss| loss.0);
-            meter.doing(format!("loss {loss:.4}, {:.1} ms a step", step.ms));
+            meter.set_work(format!("loss {loss:.4}, {:.1} ms a step", step.ms));
         }
         _ => {}
     }

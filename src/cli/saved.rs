@@ -1,4 +1,4 @@
-//! Reads and writes the learner's progress for commands. If progress cannot be saved, a command prints a notice and still succeeds.
+//! Reads and writes the learner's progress for commands. A command whose progress cannot be saved prints a notice and still succeeds.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use crate::course::exercise::Exercise;
 use crate::course::save_file::{self, Progress, ProgressChange, StageProgress};
 use crate::out::notice;
 
-/// Returns the learner's progress. A damaged file is reported and set aside.
+/// Returns the learner's progress. A damaged save file is set aside, and a notice names it.
 pub(super) fn progress_of(context: &CourseContext) -> Progress {
     let state = context.state.as_deref();
     let (progress, aside) = state.map(save_file::load).unwrap_or_default();
@@ -19,43 +19,49 @@ pub(super) fn progress_of(context: &CourseContext) -> Progress {
     progress
 }
 
-/// Prints a notice about a damaged file that was set aside, or the reason why nothing was saved.
+/// Prints a notice if nothing was saved, or if a damaged save file was set aside.
 pub(super) fn report_saved(saved: Result<Option<FileError>, FileError>) {
     match saved {
         Ok(None) => {}
         Ok(Some(problem)) => notice(&problem.to_string()),
-        Err(error) => notice(&unsaved(&error)),
+        Err(error) => notice(&not_saved(&error)),
     }
 }
 
-/// Says why nothing was saved.
-pub(super) fn unsaved(error: &FileError) -> String {
+/// Returns the message that progress is not saved, with the reason.
+pub(super) fn not_saved(error: &FileError) -> String {
     format!("progress is not saved: {} ({})", error.message, error.path)
 }
 
-/// Says which of the learner's files is used, if one is.
-pub(super) fn say_file(stage: &Stage, path: Option<&Path>) {
+/// Prints a notice that a command uses the learner's file at `path`; nothing if there is none.
+pub(super) fn report_file(stage: &Stage, path: Option<&Path>) {
     if let Some(path) = path {
-        let path = path.display();
-        notice(&format!("stage {} with your {path}", stage.number));
+        let shown = path.display();
+        notice(&format!("stage {} with your {shown}", stage.number));
     }
 }
 
-/// Saves that an exercise was looked at or tried, and whether it passed.
-pub(super) fn note_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
-    change(context, &exercise.id, |known| known.record_attempt(passed));
+/// Saves that the learner has looked at an exercise or tried it, and whether it passed.
+pub(super) fn save_tried(context: &CourseContext, exercise: &Exercise, passed: bool) {
+    change_progress(context, &exercise.id, |progress| {
+        progress.record_attempt(passed);
+    });
 }
 
-/// Changes the progress of the stage or exercise `id`.
-pub(super) fn change(context: &CourseContext, id: &str, change: impl FnOnce(&mut StageProgress)) {
+/// Changes and saves the progress of the stage or exercise with this id.
+pub(super) fn change_progress(
+    context: &CourseContext,
+    id: &str,
+    change: impl FnOnce(&mut StageProgress),
+) {
     let Some(state) = &context.state else {
         return;
     };
-    let mut known = progress_of(context).stage(id);
-    let before = known.clone();
-    change(&mut known);
-    if known != before {
-        let change = ProgressChange::Stage(id.to_owned(), Box::new(known));
+    let before = progress_of(context).stage(id);
+    let mut after = before.clone();
+    change(&mut after);
+    if after != before {
+        let change = ProgressChange::Stage(id.to_owned(), Box::new(after));
         report_saved(save_file::save(state, &[change]).map(|(_, aside)| aside));
     }
 }

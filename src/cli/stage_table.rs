@@ -1,5 +1,5 @@
-//! `perflings run all` prints a table of every stage, broken and fixed, against the plain baseline. Into a folder it writes a log, the
-//! kernels and a trace of each of them. `measure::stage_table` measures.
+//! `perflings run all`: measures every stage, broken and fixed, and prints a table that compares them with the plain baseline. With
+//! `--out DIR` it also writes a log, the kernels and a trace for each row. `measure::stage_table` makes the runs.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 
-use super::args::RunArgs;
+use super::args::training::RunArgs;
 use super::bench::tables;
 use super::list::ensure_new;
 use super::meter::ProgressMeter;
-use crate::course::journey as kept;
+use crate::course::journey::{self, JourneyRow, LastJourney};
 use crate::course::workspace::write;
 use crate::measure::cell::BenchCell;
 use crate::measure::plan::{MeasureEvent, PlanProgress};
@@ -36,7 +36,8 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     ] {
         if given {
             return Err(usage(format!(
-                "`run all` takes no {flag}: it runs every stage as shipped, broken and fixed, and --out DIR keeps their logs"
+                "`run all` takes no {flag}: it runs every stage as shipped, broken and fixed, \
+                 and --out DIR keeps their logs"
             )));
         }
     }
@@ -55,13 +56,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     };
     let meter = ProgressMeter::begin();
     let on_progress = &mut |row: &StageTiming, now: PlanProgress<'_>| {
-        if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.news) {
+        if let (Some(folder), MeasureEvent::Line(line, text)) = (&mut folder, now.event) {
             folder.recorder(row)?.add(line, text)?;
         }
-        match now.news {
+        match now.event {
             MeasureEvent::Begins { number, of } => {
-                meter.at(number - 1, of);
-                meter.doing(row.name());
+                meter.set_done(number - 1, of);
+                meter.set_work(row.name());
             }
             MeasureEvent::Line(line, _) => out::log(&line.event),
             MeasureEvent::Failed(stop) => notice(&format!("{}: {}", row.name(), stop.text)),
@@ -75,7 +76,7 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
         folder.finish(&mut found)?;
     }
     if let Some(state) = &context.state
-        && kept::save(state, &last_journey(&found))?
+        && journey::save(state, &last_journey(&found))?
     {
         notice("the workshop's ending shows this table, too (key J).");
     }
@@ -89,14 +90,18 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     Ok(found.exit())
 }
 
-/// The folder for the files. All rounds of a row go into one log.
+/// The folder of `--out`. All runs of a row are recorded in one log.
 struct RecordingFolder {
     path: PathBuf,
+    /// The open logs, by `file_name`.
     recorders: BTreeMap<String, RecordingWriter>,
 }
 
 impl RecordingFolder {
-    /// Creates the folder. Refuses a folder that is not empty, so that the files do not mix with others.
+    /// Creates the folder.
+    ///
+    /// # Errors
+    /// If the folder is not empty, so that its files are not mixed with others; or if it cannot be created.
     fn create(path: &Path) -> Result<Self> {
         let is_taken = |path: &Path| ensure_new(path).is_err();
         if is_taken(path) {
@@ -118,6 +123,7 @@ impl RecordingFolder {
         })
     }
 
+    /// Returns the log of a row, and creates it for the first run.
     fn recorder(&mut self, row: &StageTiming) -> Result<&mut RecordingWriter> {
         let name = file_name(row);
         let path = self.path.join(format!("{name}.jsonl"));
@@ -127,7 +133,7 @@ impl RecordingFolder {
         })
     }
 
-    /// Completes the logs, and writes reports and the table.
+    /// Completes the logs, and writes the kernels and the trace of each row, and the table. Adds the names of the files to the rows.
     fn finish(self, found: &mut StageTable) -> Result<()> {
         for (name, recorder) in self.recorders {
             let log = recorder.finish()?.path;
@@ -152,13 +158,16 @@ impl RecordingFolder {
     }
 }
 
-/// Returns the name of a row's files, such as `2-strides-broken`, `v1` or `v1-for-2-7`.
+/// Returns the name of a row's files without their endings: `2-strides-broken`, `v1`, or `v1-for-2-7` for the baseline of two stages.
 fn file_name(row: &StageTiming) -> String {
     if row.stage > 0 {
         return format!("{}-{}-{}", row.stage, row.id, row.variant);
     }
-    let words = row.variant.split([' ', ',']);
-    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    let words: Vec<&str> = row
+        .variant
+        .split([' ', ','])
+        .filter(|word| !word.is_empty())
+        .collect();
     words.join("-")
 }
 
@@ -179,8 +188,9 @@ fn sheet(found: &StageTable) -> Sheet {
         &found.machine,
     )));
     blocks.push(SheetBlock::Intro(format!(
-        "samples/s: from the median step, with its range over the runs. ratio: tokens/s over the tokens/s of the plain baseline \
-         ({BASELINE}) at the model size and context of the stage."
+        "samples/s: from the median step, with its range over the runs. \
+         ratio: tokens/s over the tokens/s of the plain baseline ({BASELINE}) \
+         at the model size and context of the stage."
     )));
     let cells = found.rows.iter().filter_map(|row| row.cell.as_ref());
     blocks.extend(tables::disturbances(found.interrupted, cells));
@@ -195,7 +205,7 @@ fn sheet(found: &StageTable) -> Sheet {
     Sheet(blocks)
 }
 
-/// Returns the name of the device of the first measured row, or `None` if nothing was measured.
+/// Returns the name of the device of the first measured row; `None` if nothing was measured.
 fn device_name(found: &StageTable) -> Option<&str> {
     let cell = found.rows.iter().find_map(|row| row.cell.as_ref())?;
     Some(&cell.device.name)
@@ -239,15 +249,17 @@ fn table(found: &StageTable) -> SheetTable {
     )
 }
 
-/// Returns the table as it is kept for the summary on the screen.
-fn last_journey(found: &StageTable) -> kept::LastJourney {
-    let SheetTable { head, rows: cells } = table(found);
-    let rows = measured(found).zip(cells).map(|(row, cells)| {
-        let stage = row.stage;
-        kept::JourneyRow { stage, cells }
-    });
-    kept::LastJourney {
-        rows: rows.collect(),
+/// Returns the table in the form that is saved for the summary on the workshop's screen.
+fn last_journey(found: &StageTable) -> LastJourney {
+    let SheetTable { head, rows } = table(found);
+    LastJourney {
+        rows: measured(found)
+            .zip(rows)
+            .map(|(timing, cells)| JourneyRow {
+                stage: timing.stage,
+                cells,
+            })
+            .collect(),
         device: device_name(found).unwrap_or_default().to_owned(),
         preset: found.preset.clone(),
         date: found.machine.date.clone(),

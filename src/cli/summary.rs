@@ -1,4 +1,4 @@
-//! Writes the summary of a run in a dozen lines of plain text. A figure that was not measured is replaced by the reason.
+//! The summary of a run in a dozen lines of plain text. In place of a figure that was not measured stands the reason.
 
 use std::fmt::Write;
 
@@ -10,10 +10,10 @@ use protocol::stats::typical::step_of;
 use protocol::units::{Digits, bytes, percent, show, signed_percent};
 use protocol::{ENQUEUE, Finished, GradSummary, PhaseTimes, Slot};
 
-/// Returns the summary without a line break at its end. With `lints` false the lints are left out, because they would reveal a recording's
-/// fault.
-pub(super) fn text(f: &Finished, lints: bool) -> String {
-    let what = match f.stage {
+/// Returns the summary without a line break at its end. `with_lints` is false for an exercise about a recorded run, whose fault the lints
+/// would reveal.
+pub(super) fn text(f: &Finished, with_lints: bool) -> String {
+    let name = match f.stage {
         0 if f.slot == Slot::B => format!("B: {}", f.variant),
         0 => f.variant.clone(),
         stage => format!("stage {stage} {}", f.variant),
@@ -51,11 +51,11 @@ pub(super) fn text(f: &Finished, lints: bool) -> String {
         rows.push(row("machine", text));
     }
     match f.lints.as_slice() {
-        _ if !lints => rows.push(row("lints", "left out: they would reveal the fault")),
+        _ if !with_lints => rows.push(row("lints", "left out: they would reveal the fault")),
         [] => rows.push(row("lints", "none")),
         lints => rows.extend(lints.iter().map(|lint| row("lint", in_words(lint)))),
     }
-    let mut text = format!("{what} on {device}: {} steps{ended}", f.steps);
+    let mut text = format!("{name} on {device}: {} steps{ended}", f.steps);
     for line in table::lines(&rows, false) {
         text += &format!("\n  {line}");
     }
@@ -67,7 +67,6 @@ fn row(name: &str, text: impl Into<String>) -> Vec<String> {
 }
 
 fn speed(f: &Finished) -> String {
-    let enqueued = f.clock == ENQUEUE;
     let clock = match f.enqueue_samples_per_s {
         Some(rate) => format!(
             "wall time; these steps were only submitted, at {} samples/s",
@@ -76,7 +75,7 @@ fn speed(f: &Finished) -> String {
         None => f.clock.clone(),
     };
     let Some(rate) = f.samples_per_s else {
-        let why = if enqueued {
+        let why = if f.clock == ENQUEUE {
             "no step waited for the device"
         } else {
             "no synchronised, unprofiled step after warm-up; run more steps"
@@ -90,11 +89,10 @@ fn speed(f: &Finished) -> String {
         }
         None => String::new(),
     };
-    let rate = show(rate, 2);
-    format!("{rate} samples/s{step} ({}, {clock})", f.state)
+    format!("{} samples/s{step} ({}, {clock})", show(rate, 2), f.state)
 }
 
-/// Returns the times of forward, backward, optimizer and the signed rest as a sum.
+/// Returns the times of a step's phases as a sum. The part of the step that no phase accounts for may be negative.
 fn ledger(p: &PhaseTimes) -> String {
     let share = if p.step > 0.0 {
         format!(
@@ -125,8 +123,11 @@ fn gradients(f: &Finished) -> String {
     if *grad == unseen && f.memory.weights == 0 {
         return "not measured: no step was profiled".to_owned();
     }
-    let (with, of, share) = (grad.with_grad, grad.tensors, Digits(grad.params_pct));
-    let mut text = format!("{with} of {of} tensors, {share:.1} % of the parameters");
+    let GradSummary {
+        with_grad, tensors, ..
+    } = grad;
+    let share = Digits(grad.params_pct);
+    let mut text = format!("{with_grad} of {tensors} tensors, {share:.1} % of the parameters");
     if let Some(zeros) = grad.zero_pct.filter(|zeros| *zeros > 0.0) {
         text.push_str(&format!(
             "; {} % of their elements are zero",
@@ -167,10 +168,11 @@ fn kernels(f: &Finished) -> String {
 
 /// Returns the kernels with the largest share of the profiled step, one line each.
 fn longest_kernels(f: &Finished) -> Vec<String> {
-    let rows = f.kernels.top.iter().take(3).map(|top| {
+    let mut rows = Vec::new();
+    for top in f.kernels.top.iter().take(3) {
         let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
         let name = operations::name(&top.op, part, phase);
-        let rate = match (top.gflop_per_s, top.roof_share) {
+        let rate = match (top.gflop_per_s, top.peak_share) {
             (Some(gflop), Some(share)) => format!(
                 ", {} GFLOP/s, {:.0} % of the roof",
                 show(gflop, 1),
@@ -178,13 +180,13 @@ fn longest_kernels(f: &Finished) -> Vec<String> {
             ),
             _ => String::new(),
         };
-        vec![
+        rows.push(vec![
             format!("{:.2} ms", Digits(top.ms)),
             format!("{} calls", top.calls),
             format!("{name} ({}){rate}", top.kernel),
-        ]
-    });
-    table::lines(&rows.collect::<Vec<_>>(), false)
+        ]);
+    }
+    table::lines(&rows, false)
 }
 
 fn memory(f: &Finished) -> String {

@@ -1,4 +1,4 @@
-//! Parses the values of flags, and writes the messages about values that are not accepted.
+//! Parsers for the values of flags. The error for a value that is not accepted says what to write instead.
 
 use std::ffi::OsStr;
 use std::str::FromStr;
@@ -13,24 +13,24 @@ use protocol::config::{Preset, VERSIONS, nearest};
 
 const DEVICES: &[&str] = &["auto", "cpu", "gpu", "vulkan-cpu"];
 
-/// Takes the name of a model size.
+/// Parses the name of a model size.
 pub(super) fn preset() -> impl TypedValueParser<Value = Preset> {
     PossibleValuesParser::new(Preset::VARIANTS).try_map(|name| name.parse())
 }
 
-/// Takes the name of a version. The changes behind the name are checked where they are read.
+/// Accepts any text, and lets a shell complete the names of versions. `BenchArgs::rows` checks the name and the changes after it.
 pub(super) fn versions() -> Completed<String> {
     let names = VERSIONS.iter().map(|(name, _)| *name).collect();
     Completed(names, |text| Ok(text.to_owned()))
 }
 
-/// Takes the name of a theme.
+/// Parses the name of a theme.
 pub(super) fn theme() -> Completed<ThemeName> {
     let names = ThemeName::VARIANTS.iter().map(ThemeName::into_str);
     Completed(names.collect(), |name| named("theme", name))
 }
 
-/// Returns the value with this name, or a message that lists the names.
+/// Parses the name of a value. The error for another word lists the names; `what` is the kind of value, such as `theme`.
 pub(super) fn named<T>(what: &str, name: &str) -> Result<T, String>
 where
     T: FromStr + VariantArray,
@@ -40,15 +40,16 @@ where
     name.parse().map_err(|_| unknown(what, name, &mut all))
 }
 
-/// Returns the message about a word that is not among the known ones.
+/// Returns the message about a word that is not one of the known words, with the most similar known word.
 pub(super) fn unknown(what: &str, word: &str, known: &mut dyn Iterator<Item = &str>) -> String {
     let all: Vec<&str> = known.collect();
     let near = nearest(word, all.iter().copied());
-    let (shown, all) = (crate::sanitize::line(word), all.join(", "));
-    format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {all}")
+    let shown = crate::sanitize::line(word);
+    let names = all.join(", ");
+    format!("unknown {what} `{shown}`; did you mean `{near}`? It is one of {names}")
 }
 
-/// A parser whose values a shell completes from some words. The function decides what is accepted.
+/// A parser with words that a shell may complete. The function parses the value, which need not be one of the words.
 #[derive(Clone)]
 pub(super) struct Completed<T>(Vec<&'static str>, fn(&str) -> Result<T, String>);
 
@@ -69,25 +70,25 @@ impl<T: Clone + Send + Sync + 'static> TypedValueParser for Completed<T> {
     }
 }
 
-/// Takes the name of a device.
+/// Parses the name of a device.
 pub(super) fn devices() -> Completed<String> {
     Completed(DEVICES.to_vec(), device)
 }
 
-/// Takes the name of a setting. `config` itself refuses unknown names.
+/// Accepts any text, and lets a shell complete the names of settings. `config` refuses unknown names.
 pub(super) fn key() -> Completed<String> {
     Completed(KEYS.iter().map(|(key, _)| *key).collect(), |key| {
         Ok(key.to_owned())
     })
 }
 
-/// Checks the form of a device's name. Only the engine knows whether the device exists.
+/// Checks that a text has the form of a device's name. Only the engine knows whether there is such a device.
 pub(super) fn device(text: &str) -> Result<String, String> {
     let number = text.strip_prefix("gpu:");
     if DEVICES.contains(&text) || number.is_some_and(|number| number.parse::<u16>().is_ok()) {
         return Ok(text.to_owned());
     }
-    // `cuda:1` means `gpu:1`.
+    // The name may come from another program: `cuda:1` means `gpu:1`.
     let (head, number) = text.split_once(':').unwrap_or((text, ""));
     let kind = nearest(head, DEVICES.iter().copied());
     let near = match number.parse::<u16>() {
@@ -105,7 +106,7 @@ pub(super) fn steps(text: &str) -> Result<u64, String> {
     number(text, |steps| *steps > 0, why)
 }
 
-/// Parses how many of the three hints are shown.
+/// Parses the number of hints to show, 1 to 3.
 pub(super) fn hints(text: &str) -> Result<u8, String> {
     let why = "write how many hints to show: 1, 2 or 3";
     number(text, |hints| (1..=3).contains(hints), why)
@@ -123,7 +124,7 @@ pub(super) fn positive(text: &str) -> Result<f64, String> {
     number(text, fits, "write a number above 0")
 }
 
-/// Parses a number that must fit. Fails with `why`.
+/// Parses a number for which `fits` returns true. The error for any other text is `why`.
 fn number<T: FromStr>(text: &str, fits: impl FnOnce(&T) -> bool, why: &str) -> Result<T, String> {
     text.parse().ok().filter(fits).ok_or_else(|| why.to_owned())
 }
@@ -135,21 +136,21 @@ mod tests {
     #[test]
     fn devices_and_numbers_are_checked_by_form() {
         assert_eq!(device("gpu:1").as_deref(), Ok("gpu:1"));
-        let said = device("gpux").expect_err("unknown");
-        assert!(said.contains("did you mean `gpu`"));
+        let why = device("gpux").expect_err("unknown");
+        assert!(why.contains("did you mean `gpu`"));
         for (typed, meant) in [
             ("cuda", "gpu"),
             ("cuda:1", "gpu:1"),
             ("llvmpipe", "vulkan-cpu"),
         ] {
-            let said = device(typed).expect_err("another program's name");
-            assert!(said.contains(&format!("did you mean `{meant}`?")), "{said}");
+            let why = device(typed).expect_err("another program's name");
+            assert!(why.contains(&format!("did you mean `{meant}`?")), "{why}");
         }
         assert!(device("gpu:x").is_err());
         assert_eq!(positive("0.95"), Ok(0.95));
         assert_eq!((steps("1"), hints("3"), seed("0")), (Ok(1), Ok(3), Ok(0)));
-        let said = steps("0").expect_err("no step");
-        assert!(said.contains("at least 1"), "{said}");
+        let why = steps("0").expect_err("no step");
+        assert!(why.contains("at least 1"), "{why}");
         assert!(steps("x").is_err() && hints("x").is_err() && hints("4").is_err());
         assert!(
             ["0", "-1", "NaN", "inf"]

@@ -1,4 +1,5 @@
-//! Turns a name on the command line (a stage, its variant, a version of a preset, a file) into a configuration with its changes.
+//! Names on the command line. `named` turns `4:broken` (a stage's variant), `small:v3` (a version of a preset) or a file into a
+//! configuration, and applies the changes of `--set`. A name of another kind is refused with the command that takes it.
 
 use std::path::Path;
 
@@ -23,19 +24,20 @@ pub(super) fn stage_named<'a>(name: &str, context: &'a CourseContext) -> Result<
     if let Some((what, instead)) = meaning(name, context) {
         return Err(refused(name, what, "a stage", &instead));
     }
-    // The message about `99:fixed` must name the stage that is missing, not the variant.
+    // The error about `99:fixed` names the missing stage 99.
     let stage = name.split(':').next().unwrap_or(name);
     context.stage(stage).and(found)
 }
 
-/// Returns the error about a name that means `what` in a place that takes `wanted`.
+/// Returns the error for a name that means `what` where something else is `wanted`: "`k01` is an exercise, not a stage; …". `instead` is the
+/// end of the sentence, with the command that takes the name.
 pub(super) fn refused(name: &str, what: &str, wanted: &str, instead: &str) -> anyhow::Error {
     let name = crate::sanitize::line(name);
     usage(format!("`{name}` is {what}, not {wanted}; {instead}"))
 }
 
-/// Returns what a name means, and which command takes it. A name counts as a file only if it has no other meaning. `None` if it means
-/// nothing.
+/// Returns the kind of thing that a name means, such as `a stage`, and a sentence with the command that takes it; `None` if the name means
+/// nothing. A name counts as a file only if it has no other meaning.
 pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static str, String)> {
     let (stage, variant) = name.split_once(':').unwrap_or((name, ""));
     if let Some(exercise) = context.exercise(name) {
@@ -54,8 +56,8 @@ pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static s
     if version(name).is_some() {
         let preset = name.trim_end_matches(char::is_numeric);
         let other = if name.ends_with('1') { 3 } else { 1 };
-        let compares = format!("`perflings compare {preset}{other} {name}` takes it");
-        return Some(("a version of a preset", compares));
+        let instead = format!("`perflings compare {preset}{other} {name}` takes it");
+        return Some(("a version of a preset", instead));
     }
     if name.parse::<Preset>().is_ok() {
         return Some(("a model size", format!("write `--preset {name}`")));
@@ -64,23 +66,27 @@ pub(super) fn meaning(name: &str, context: &CourseContext) -> Option<(&'static s
         return Some(("a device", format!("write `--device {name}`")));
     }
     if name == ALL {
-        let takes = "`perflings run all` takes it; `perflings check` without a name checks all";
-        return Some(("every stage", takes.to_owned()));
+        let instead = "`perflings run all` takes it; `perflings check` without a name checks all";
+        return Some(("every stage", instead.to_owned()));
     }
-    let is_file = Path::new(name).is_file();
-    let name = crate::sanitize::line(name);
-    let trains = format!("`perflings run --config {name}` trains a configuration");
-    let shows = format!("`perflings replay {name}` shows a recording");
-    is_file.then(|| ("a file", format!("{trains}, {shows}")))
+    Path::new(name).is_file().then(|| {
+        let shown = crate::sanitize::line(name);
+        let instead = format!(
+            "`perflings run --config {shown}` trains a configuration, \
+             `perflings replay {shown}` shows a recording"
+        );
+        ("a file", instead)
+    })
 }
 
-/// Returns the preset and the configuration that `v1` or `small:v3` names, or `None` for another text.
+/// Returns the preset and the configuration of a version such as `v1` or `small:v3`; `None` for another text.
 fn version(text: &str) -> Option<(Preset, RunConfig)> {
     let (preset, version) = text.split_once(':').unwrap_or(("tiny", text));
     preset.parse().ok().zip(RunConfig::version(version))
 }
 
-/// Returns the configuration that a text names, with its changes: `4:broken`, `4:fixed`, `v1`, `small:v3`, or a path.
+/// Returns the configuration with the name `4:broken`, `4:fixed`, `v1`, `small:v3` or the path of a file, after the changes of the command
+/// line.
 pub(super) fn named(
     text: &str,
     context: &CourseContext,
@@ -95,8 +101,8 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
         Some((stage, "fixed")) => return Ok(NamedConfig::fixed(context.stage(stage)?, preset)),
         _ => {}
     }
-    if let Some((named, mut config)) = version(text) {
-        config.set_preset(preset.unwrap_or(named));
+    if let Some((preset_of_version, mut config)) = version(text) {
+        config.set_preset(preset.unwrap_or(preset_of_version));
         let version = text.rsplit(':').next().unwrap_or_default();
         return Ok(NamedConfig::loose(text.to_owned(), version, config));
     }
@@ -113,13 +119,17 @@ fn unchanged(text: &str, context: &CourseContext, preset: Option<Preset>) -> Res
     Err(match meaning(text, context) {
         Some((what, instead)) => refused(text, what, "a configuration", &instead),
         None => usage(format!(
-            "`{}` is not a stage variant (4:broken, 4:fixed), a version (v1 to v4, small:v3) or a file",
+            "`{}` is not a stage variant (4:broken, 4:fixed), \
+             a version (v1 to v4, small:v3) or a file",
             crate::sanitize::line(text)
         )),
     })
 }
 
-/// Applies every `--set`, then checks the result.
+/// Applies each `--set` to a configuration.
+///
+/// # Errors
+/// If a value does not fit its key, or if the configuration has a problem afterwards.
 pub(super) fn changed(mut named: NamedConfig, change: &ChangeArgs) -> Result<NamedConfig> {
     for assignment in &change.sets {
         set(&mut named.config, assignment)
@@ -141,12 +151,13 @@ mod tests {
     #[test]
     fn a_name_of_another_kind_leads_to_the_command_that_takes_it() {
         let context = CourseContext::load(None).expect("a course");
-        let exercises = context.course.exercises.iter();
-        let names = exercises.flat_map(|exercise| {
-            [exercise.label(), exercise.folder(), &exercise.id].map(str::to_owned)
-        });
-        let others = ["5:fixed", "v1", "small:v3", "small", "gpu", "gpu:1", "all"];
-        let assert_leads_on = |name: &str, message: &str| {
+        let mut names = ["5:fixed", "v1", "small:v3", "small", "gpu", "gpu:1", "all"]
+            .map(str::to_owned)
+            .to_vec();
+        for exercise in &context.course.exercises {
+            names.extend([exercise.label(), exercise.folder(), &exercise.id].map(str::to_owned));
+        }
+        let assert_names_a_command = |name: &str, message: &str| {
             assert!(
                 message.contains(name) && !message.contains("did you mean"),
                 "{message}"
@@ -162,20 +173,20 @@ mod tests {
                 assert!(parsed.is_ok(), "{command}: {parsed:?}");
             }
         };
-        for name in names.chain(others.map(str::to_owned)) {
+        for name in names {
             if context.stage(&name).is_ok() {
                 continue;
             }
             let error = stage_named(&name, &context).expect_err("no stage");
-            assert_leads_on(&name, &error.to_string());
+            assert_names_a_command(&name, &error.to_string());
             if let Err(error) = super::named(&name, &context, &ChangeArgs::default()) {
-                assert_leads_on(&name, &error.to_string());
+                assert_names_a_command(&name, &error.to_string());
             }
         }
         for stage in &context.course.stages {
             let (what, instead) = meaning(&stage.id, &context).expect("a stage");
             let error = refused(&stage.id, what, "a file", &instead);
-            assert_leads_on(&stage.id, &error.to_string());
+            assert_names_a_command(&stage.id, &error.to_string());
         }
         assert!(meaning("k99", &context).is_none() && meaning("zzz", &context).is_none());
     }

@@ -1,4 +1,5 @@
-//! `perflings watch`: follows the training of another program while it runs, on the screen, or as a summary where there is no terminal.
+//! `perflings watch`: follows the training of another program while it runs, on the screen. Without a terminal it prints a summary at the
+//! end.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -8,7 +9,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-use super::args::WatchArgs;
+use super::args::recordings::WatchArgs;
 use super::summary;
 use super::workshop::markers;
 use crate::app::source::{EventSource, FromEngine};
@@ -25,7 +26,7 @@ use crate::tui::{SessionEnd, terminal};
 use crate::watch::check::{CheckedFile, check};
 use crate::watch::job::{Job, OUTPUT, Signals, code_of};
 use crate::watch::source::{WatchPlace, WatchSource};
-use protocol::story::{RunStory, StreamStory, unpaired};
+use protocol::story::{RunStory, StreamStory, compare_unpaired};
 use protocol::{Event, Finished};
 
 /// The text of `perflings.py`, which `--python` prints.
@@ -37,45 +38,46 @@ pub(super) fn watch(args: &WatchArgs) -> Result<Exit> {
         return Ok(Exit::Ok);
     }
     if let Some(file) = &args.check {
-        return checked(file);
+        return check_file(file);
     }
-    // Signals are taken before the command begins: none may end this process and leave the command running.
+    // Signals are caught before the command starts, so that none can end this process and leave the command running.
     let mut signals = Signals::take()?;
-    let mut source = begin(args)?;
+    let mut source = open_source(args)?;
     let record = args.record.as_deref();
     let recording = record.map(RecordingWriter::create).transpose()?;
     if terminal::is_present() && recording.is_none() {
-        shown(args, &mut source, &mut signals)?;
-    } else if let Some(signal) = follow(&mut source, recording, &mut signals)? {
-        told(&source)?;
+        show_screen(args, &mut source, &mut signals)?;
+    } else if let Some(signal) = follow_without_screen(&mut source, recording, &mut signals)? {
+        print_summary(&source)?;
         std::process::exit(128 + signal);
     }
-    told(&source)?;
+    print_summary(&source)?;
     match source.job_mut() {
         Some(job) => std::process::exit(code_of(job.wait(&mut signals))),
         None => Ok(Exit::Ok),
     }
 }
 
-/// Says what is wrong with a file of watched lines.
-fn checked(file: &Path) -> Result<Exit> {
+/// Prints the mistakes in a file of watched lines, for `--check`.
+fn check_file(file: &Path) -> Result<Exit> {
     files::stream(file).with_context(|| format!("{} cannot be read", file.display()))?;
     let found = check(file);
     for (line, why) in &found.faults {
-        let why = sanitize::line(why);
-        out::result(&format!("{}:{line}: {why}", file.display()))?;
+        let reason = sanitize::line(why);
+        out::result(&format!("{}:{line}: {reason}", file.display()))?;
     }
     let CheckedFile { lines, steps, .. } = found;
-    let count = found.faults.len();
-    notice(&format!("{lines} lines, {steps} steps, {count} faults"));
-    Ok(Exit::passed_if(found.faults.is_empty()))
+    let faults = found.faults.len();
+    notice(&format!("{lines} lines, {steps} steps, {faults} faults"));
+    Ok(Exit::passed_if(faults == 0))
 }
 
-/// Returns the source of the places that are followed, and starts the command if there is one.
-fn begin(args: &WatchArgs) -> Result<WatchSource> {
+/// Starts the command if there is one, and returns the source of events from it and from the named places.
+fn open_source(args: &WatchArgs) -> Result<WatchSource> {
     if args.command.is_empty() && args.places.is_empty() {
         return Err(usage(
-            "say what to watch: `perflings watch -- python train.py`, a folder, a file of lines, or - for standard input",
+            "say what to watch: `perflings watch -- python train.py`, a folder, \
+             a file of lines, or - for standard input",
         ));
     }
     let is_piped = |place: &&PathBuf| place.as_path() == Path::new("-");
@@ -85,24 +87,19 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
         ));
     }
     let mut named = args.places.clone();
-    let folder = match (args.command.is_empty(), named.pop()) {
-        (true, last) => {
-            named.extend(last);
-            None
-        }
-        (false, Some(folder)) => Some(folder),
-        (false, None) => Some(new_folder()?),
-    };
+    // Before a command, the last place is the folder for its lines.
+    let named_folder = named.pop_if(|_| !args.command.is_empty());
     let mut places = Vec::new();
     for place in &named {
-        places.push(followed(place)?);
+        places.push(open_place(place)?);
     }
-    let Some(folder) = folder else {
+    if args.command.is_empty() {
         return Ok(WatchSource::new(places, None));
-    };
-    std::fs::create_dir_all(&folder)
-        .with_context(|| format!("the folder {} cannot be made", folder.display()))?;
-    let folder = folder.canonicalize().unwrap_or(folder);
+    }
+    let relative = named_folder.map_or_else(new_folder, Ok)?;
+    std::fs::create_dir_all(&relative)
+        .with_context(|| format!("the folder {} cannot be made", relative.display()))?;
+    let folder = relative.canonicalize().unwrap_or(relative);
     refuse_used(&folder)?;
     let path = folder.join(OUTPUT);
     let output =
@@ -113,7 +110,7 @@ fn begin(args: &WatchArgs) -> Result<WatchSource> {
     Ok(WatchSource::new(places, Some(job)))
 }
 
-/// Lines of an earlier training must not be taken for those of this one.
+/// Refuses a folder with lines of an earlier training, which would be taken for lines of the new one.
 fn refuse_used(folder: &Path) -> Result<()> {
     let entries = std::fs::read_dir(folder)
         .with_context(|| format!("the folder {} cannot be read", folder.display()))?;
@@ -121,26 +118,26 @@ fn refuse_used(folder: &Path) -> Result<()> {
     let mut names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
     match names.find(|name| name.ends_with(".jsonl")) {
         Some(name) => Err(usage(format!(
-            "{shown} holds {name} of another training; name a new folder, or look at that one with `perflings watch {shown}`"
+            "{shown} holds {name} of another training; \
+             name a new folder, or look at that one with `perflings watch {shown}`"
         ))),
         None => Ok(()),
     }
 }
 
-/// Makes a folder for the lines of a command that was given none.
+/// Creates a folder for lines, for a command or standard input. The folder stays when this program ends.
 fn new_folder() -> Result<PathBuf> {
-    let made = tempfile::Builder::new()
+    let folder = tempfile::Builder::new()
         .prefix("perflings-watch-")
-        .tempdir();
-    Ok(made
-        .context("no folder can be made for the lines of the training")?
-        .keep())
+        .tempdir()
+        .context("no folder can be made for the lines of the training")?;
+    Ok(folder.keep())
 }
 
 /// Returns the place that an argument names: a folder, a file of lines, or standard input.
-fn followed(place: &Path) -> Result<WatchPlace> {
+fn open_place(place: &Path) -> Result<WatchPlace> {
     if place == Path::new("-") {
-        return piped();
+        return save_input();
     }
     let metadata =
         std::fs::metadata(place).with_context(|| format!("{} cannot be read", place.display()))?;
@@ -151,8 +148,8 @@ fn followed(place: &Path) -> Result<WatchPlace> {
     Ok(WatchPlace::File(place.to_owned()))
 }
 
-/// Writes what comes from standard input to a file, which is followed.
-fn piped() -> Result<WatchPlace> {
+/// Copies standard input to a file in a thread, and returns this file as the place to follow.
+fn save_input() -> Result<WatchPlace> {
     let path = new_folder()?.join("rank-0.jsonl");
     let mut file =
         files::own(&path).with_context(|| format!("Failed to write {}", path.display()))?;
@@ -161,7 +158,7 @@ fn piped() -> Result<WatchPlace> {
         .spawn(move || {
             let copied = std::io::copy(&mut std::io::stdin().lock(), &mut file);
             if copied.is_ok() {
-                // The last line may lack its end.
+                // The last line of the input may have no line break.
                 let _ = std::io::Write::write_all(&mut file, b"\n{\"event\":\"ended\"}\n");
             }
         })
@@ -169,8 +166,9 @@ fn piped() -> Result<WatchPlace> {
     Ok(WatchPlace::File(path))
 }
 
-/// Shows the training in the workshop's panels until the learner leaves, and then asks what is to become of a command that goes on.
-fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> Result<()> {
+/// Shows the training on the screen until the learner leaves. If the command still runs then, asks whether to wait for it, to end it, or to
+/// leave it running; the last choice ends this process.
+fn show_screen(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> Result<()> {
     let context = args.course.load()?;
     let options = Options {
         theme: args.theme,
@@ -198,11 +196,12 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
         return Ok(());
     }
     notice(&format!(
-        "{} goes on (process {}). Type w to wait for its end, e to end it, or press enter to leave it running",
+        "{} goes on (process {}). \
+         Type w to wait for its end, e to end it, or press enter to leave it running",
         sanitize::line(&job.command),
         job.pid()
     ));
-    match answer(signals).as_deref().map(str::trim) {
+    match read_answer(signals).as_deref().map(str::trim) {
         Some("w") => {}
         Some("e") | None => job.terminate(),
         Some(_) => std::process::exit(0),
@@ -210,21 +209,21 @@ fn shown(args: &WatchArgs, source: &mut WatchSource, signals: &mut Signals) -> R
     Ok(())
 }
 
-/// Returns the line that the learner types; `None` if a signal comes instead.
-fn answer(signals: &mut Signals) -> Option<String> {
-    let (send, answered) = channel();
-    let reads = move || {
+/// Waits for the line that the learner types; `None` if a signal comes first.
+fn read_answer(signals: &mut Signals) -> Option<String> {
+    let (sender, answers) = channel();
+    let read = move || {
         let mut line = String::new();
         let _ = std::io::stdin().read_line(&mut line);
-        let _ = send.send(line);
+        let _ = sender.send(line);
     };
     let thread = std::thread::Builder::new().name("answer".to_owned());
-    // Where no thread can be had, the command is left running.
-    if thread.spawn(reads).is_err() {
+    // If no thread can be started, the command is left running.
+    if thread.spawn(read).is_err() {
         return Some(String::new());
     }
     loop {
-        match answered.recv_timeout(Duration::from_millis(50)) {
+        match answers.recv_timeout(Duration::from_millis(50)) {
             Ok(line) => return Some(line),
             Err(_) if signals.to_pass_on().is_some() => return None,
             Err(_) => {}
@@ -232,8 +231,9 @@ fn answer(signals: &mut Signals) -> Option<String> {
     }
 }
 
-/// Takes in what comes until the training is over. Signals go to the command; where there is none, one ends us, and is returned.
-fn follow(
+/// Follows the training until it is over: prints the other output of the command, and records the events. A signal is passed on to the
+/// command; without a command the first signal ends this function, which returns it.
+fn follow_without_screen(
     source: &mut WatchSource,
     mut recording: Option<RecordingWriter>,
     signals: &mut Signals,
@@ -245,17 +245,17 @@ fn follow(
             };
             job.pass_on(signal);
         }
-        let Some(heard) = source.try_recv() else {
+        let Some(message) = source.try_recv() else {
             std::thread::sleep(Duration::from_millis(50));
             continue;
         };
-        match heard {
+        match message {
             FromEngine::Line(line) => {
                 if let Some(recording) = &mut recording {
                     recording.add(&line, &serde_json::to_string(&line)?)?;
                 }
-                if let Event::Log(message) = &line.event {
-                    notice(&sanitize::line(&message.text));
+                if let Event::Log(log) = &line.event {
+                    notice(&sanitize::line(&log.text));
                 }
             }
             FromEngine::Stray(text) => out::result(&sanitize::line(&text))?,
@@ -273,16 +273,16 @@ fn follow(
     Ok(ended_by)
 }
 
-/// Prints the figures and the lints of each run, and the comparison of A and B.
-fn told(source: &WatchSource) -> Result<()> {
+/// Prints the figures and the lints of each run, and the comparison of A and B. If a run has no summary, a report is printed instead.
+fn print_summary(source: &WatchSource) -> Result<()> {
     let story = source.story();
     let [a, b] = &story.slots;
-    let all: Option<Vec<Finished>> = story.runs().map(RunStory::summary).collect();
-    let mut texts: Vec<String> = match all.filter(|all| !all.is_empty()) {
-        Some(all) => all.iter().map(|run| summary::text(run, true)).collect(),
-        None => vec![RunReport::from_story(story).sheet().markdown()],
+    let summaries: Option<Vec<Finished>> = story.runs().map(RunStory::summary).collect();
+    let mut texts: Vec<String> = match summaries {
+        Some(runs) if !runs.is_empty() => runs.iter().map(|run| summary::text(run, true)).collect(),
+        _ => vec![RunReport::from_story(story).sheet().markdown()],
     };
-    texts.extend(unpaired(a, b).map(|found| found.sentences().join(" ")));
+    texts.extend(compare_unpaired(a, b).map(|comparison| comparison.sentences().join(" ")));
     let trimmed: Vec<&str> = texts.iter().map(|text| text.trim_end()).collect();
     out::result(&trimmed.join("\n\n"))?;
     Ok(())

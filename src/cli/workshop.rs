@@ -1,12 +1,13 @@
-//! `perflings` without a command opens the workshop. It reads the options and gives the course and a source of events to the screen.
-//! Without a terminal it runs a stage without a screen, and says so.
+//! `perflings` without a command: loads the course, starts an engine and shows the workshop's screen. Where there is no terminal, it trains
+//! a stage without a screen, and a notice says so. `perflings mystery` opens the same screen with hidden faults.
 
 use std::cell::RefCell;
 use std::rc::Rc;
 
 use anyhow::Result;
 
-use super::args::{ChangeArgs, MysteryArgs, RunArgs, WorkshopArgs};
+use super::args::ChangeArgs;
+use super::args::training::{MysteryArgs, RunArgs, WorkshopArgs};
 use super::run;
 use super::variant::stage_named;
 use crate::app::member::JoinSettings;
@@ -31,17 +32,17 @@ use protocol::story::StreamStory;
 
 pub(super) fn workshop(args: &WorkshopArgs) -> Result<Exit> {
     if terminal::is_present() {
-        return open(args, None);
+        return show_screen(args, None);
     }
     if args.room.is_some() {
         return Err(usage(
             "--room shares what is done on the screen, but there is no terminal here",
         ));
     }
-    headless(args)
+    run_without_screen(args)
 }
 
-/// Opens the workshop's screen with a mystery, for `perflings mystery`.
+/// Shows the workshop's screen with a mystery, for `perflings mystery`.
 pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
     if !terminal::is_present() {
         return Err(usage(
@@ -55,11 +56,11 @@ pub(super) fn mystery(args: &MysteryArgs) -> Result<Exit> {
         engine: args.engine.clone(),
         ..WorkshopArgs::default()
     };
-    open(&workshop, Some((args.seed, args.level)))
+    show_screen(&workshop, Some((args.seed, args.level)))
 }
 
-/// Opens the screen at a stage, without a stage, or with a mystery, given as its seed and its level.
-fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit> {
+/// Shows the screen until the learner leaves. It begins at a stage, in a free run, or with a mystery of this seed and level.
+fn show_screen(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit> {
     let context = args.course.load()?;
     let free = args.free.then(|| free_configuration(args)).transpose()?;
     let stage = args
@@ -69,8 +70,8 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
         .transpose()?;
     let state = context.state.as_deref();
     let (progress, aside) = state.map(save_file::load).unwrap_or_default();
-    let join_at = |address| join(address, args, &context);
-    let (room, member) = args.room.as_deref().map(join_at).transpose()?.unzip();
+    let join_room = |place| join(place, args, &context);
+    let (room, member) = args.room.as_deref().map(join_room).transpose()?.unzip();
     let recorder = args
         .record
         .as_deref()
@@ -100,8 +101,8 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     let outcome = show(
         &mut live, context, story, command, progress, options, member,
     );
-    if let Some(Err(error)) =
-        state.map(|dir| runs::save(&dir, &RunReport::from_story(&session.borrow())))
+    if let Some(dir) = state
+        && let Err(error) = runs::save(&dir, &RunReport::from_story(&session.borrow()))
     {
         notice(&format!("{error:#}"));
     }
@@ -113,45 +114,47 @@ fn open(args: &WorkshopArgs, mystery: Option<(Option<u64>, u8)>) -> Result<Exit>
     Ok(exit_of(outcome?))
 }
 
-/// Joins the room. A wrong address is an error before the screen opens.
+/// Joins the room at an address or in a folder, as a participant or as the instructor's presenter.
+///
+/// # Errors
+/// If the address is wrong. Whether a room is open there is found out later.
 fn join(
-    address: &str,
+    place: &str,
     args: &WorkshopArgs,
     context: &CourseContext,
 ) -> Result<(JoinSettings, Member)> {
     let failed = |why: String| usage(format!("--room: {why}"));
     let member = if args.present {
-        Member::teach(class::instructor_link(address, &context.course).map_err(failed)?)?
+        Member::teach(class::instructor_link(place, &context.course).map_err(failed)?)?
     } else {
-        Member::join(class::participant_link(address).map_err(failed)?)?
+        Member::join(class::participant_link(place).map_err(failed)?)?
     };
-    // The screen shows the host only, because the rest of the address has the room's code.
-    let host = address
+    // The screen shows only the host, because the rest of the address is the room's code.
+    let host = place
         .strip_prefix("http://")
-        .and_then(|rest| rest.split('/').next());
-    let me = JoinSettings {
+        .and_then(|address| address.split('/').next());
+    let settings = JoinSettings {
         id: identity(context.state.as_deref(), host.is_some()),
         name: clean_name(args.name.as_deref().unwrap_or_default()),
         instructor: args.present,
-        at: sanitize::line(host.unwrap_or(address)),
+        at: sanitize::line(host.unwrap_or(place)),
     };
-    Ok((me, member))
+    Ok((settings, member))
 }
 
-/// Returns the markers of curves that the learner chose in the settings, or the default ones.
+/// Returns the characters that curves are drawn with: those of the settings, or the default ones.
 pub(super) fn markers() -> Markers {
-    let settings = settings::load().unwrap_or_default();
-    let name = settings.get("markers");
+    let name = settings::load().unwrap_or_default().get("markers");
     name.and_then(|name| name.parse().ok()).unwrap_or_default()
 }
 
-/// Returns a theme as this terminal can show it.
+/// Returns a theme with the colours that this terminal can show.
 pub(super) fn theme(name: ThemeName, markers: Markers) -> Theme {
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     Theme::new(name, markers, abilities)
 }
 
-/// Returns the configuration with which a free run begins: the one in the file, or the preset.
+/// Returns the configuration with which a free run begins: that of `--config`, or the preset.
 fn free_configuration(args: &WorkshopArgs) -> Result<RunConfig> {
     match &args.config {
         Some(path) => Ok(NamedConfig::file(path, args.preset)?.config),
@@ -159,16 +162,18 @@ fn free_configuration(args: &WorkshopArgs) -> Result<RunConfig> {
     }
 }
 
-/// Runs a stage without a screen.
-fn headless(args: &WorkshopArgs) -> Result<Exit> {
+/// Trains a stage like `perflings run`, because there is no terminal.
+fn run_without_screen(args: &WorkshopArgs) -> Result<Exit> {
     if args.free {
         return Err(usage(
-            "--free needs a screen, but there is no terminal here; `perflings run --config FILE` runs without one",
+            "--free needs a screen, but there is no terminal here; \
+             `perflings run --config FILE` runs without one",
         ));
     }
     let stage = args.stage.clone().unwrap_or_else(|| "1".to_owned());
     notice(&format!(
-        "there is no terminal here; running stage {stage} without a screen, as `perflings run {stage}`"
+        "there is no terminal here; \
+         running stage {stage} without a screen, as `perflings run {stage}`"
     ));
     run::run(&RunArgs {
         stage: Some(stage),
@@ -184,7 +189,7 @@ fn headless(args: &WorkshopArgs) -> Result<Exit> {
     })
 }
 
-/// Returns the exit code for the way in which the screen ended.
+/// Returns the exit code of a command whose screen has ended.
 pub(super) fn exit_of(outcome: SessionEnd) -> Exit {
     match outcome {
         SessionEnd::Quit => Exit::Ok,

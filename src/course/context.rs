@@ -73,7 +73,7 @@ impl CourseContext {
             let is_same =
                 |text: String| embedded::text(&shown).is_some_and(|own| hash(&own) == hash(&text));
             if files::is_taken(&path) && !read_text(&path, MAX_BYTES).is_ok_and(is_same) {
-                let message = "is not the one inside the program, which is used; \
+                let message = "differs from the file inside the program, which is used; \
                                write `--course .` to use this one";
                 self.course.problems.push(FileError::new(shown, 0, message));
             }

@@ -1,4 +1,4 @@
-//! One job behind the screen, in a thread of its own.
+//! One job behind the screen, in a thread of its own: a measurement, a kernel check, a text to read. The screen polls its messages.
 
 use std::io;
 use std::sync::Arc;
@@ -6,18 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
 use std::thread::{Builder, JoinHandle};
 
-/// A job in progress. Dropping it tells the job to stop and waits for the end of its thread, which also ends the job's engine.
+/// A job in progress. Dropping it stops the job and waits for the end of its thread, which also ends the job's engine.
 pub struct BackgroundJob<M> {
     inbox: Receiver<M>,
     given_up: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
-    /// The message for a job that ended without a result. `None` once it was returned.
+    /// The message that is returned once the thread has ended. `None` after that.
     broke_off: Option<M>,
 }
 
 impl<M: Send + 'static> BackgroundJob<M> {
-    /// Starts `work` in a thread. `work` gets a flag, which it has to check several times a second because it tells it to stop, and a
-    /// sender for its messages. The last message is its result. `broke_off` is the message if the thread ends without one.
+    /// Starts `work` in a thread. `work` receives a stop flag, which it has to check several times a second, and a sender for its messages, of
+    /// which the last one is its result. `broke_off` is the message after the thread has ended; a receiver that already has the result drops it.
     ///
     /// # Errors
     /// Returns an error if the thread cannot be started.

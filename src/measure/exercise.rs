@@ -1,5 +1,11 @@
-//! The runs of a config exercise, for the command line and for the screen: first every value of its sweep, then pairs for the questions
-//! about times.
+//! The runs of a config exercise, for the command line and for the screen: first a run for every value of its sweep, then pairs for the
+//! questions about times.
+//!
+//! ```text
+//! sweep batch = 1, 2, 4    ─▶  run of 1, run of 2, run of 4
+//! check speed of 4         ─▶  pairs of 1 and 4
+//! rank three changes       ─▶  pairs of the exercise's configuration and each change
+//! ```
 
 use anyhow::{Result, anyhow};
 
@@ -14,13 +20,13 @@ use protocol::{Finished, Pair};
 /// The number of steps of a run that only shows that its configuration works.
 const SHORT: u64 = 2;
 
-/// The summary and the comparison at the end of a job, or why it was refused.
+/// The summary and the comparison at the end of a job, or the reason why the job was refused.
 type JobResult = Result<(Finished, Pair), String>;
 /// A function that adds the result of a job to the runs.
-type Keep<'a> = Box<dyn Fn(&mut SweepRuns, JobResult) + 'a>;
+type AddResult<'a> = Box<dyn Fn(&mut SweepRuns, JobResult) + 'a>;
 
-/// Makes every run of the exercise. Without `timed`, each run is only long enough to see that it works. `tell` is called with each
-/// progress and the runs so far. `None` if interrupted.
+/// Makes every run of the exercise and calls `on_progress` with each event and the runs so far. Without `timed` each run is only long enough to
+/// show that its configuration works. Returns `None` if interrupted.
 ///
 /// # Errors
 /// Returns an error if a device is missing, if the engine broke, or if the first value of the sweep was refused.
@@ -29,16 +35,17 @@ pub fn measure_exercise(
     configs: &Configs,
     device: &str,
     timed: bool,
-    mut tell: impl FnMut(PlanProgress<'_>, &SweepRuns),
+    mut on_progress: impl FnMut(PlanProgress<'_>, &SweepRuns),
 ) -> Result<Option<SweepRuns>> {
-    let (keep, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
+    let (adders, jobs): (Vec<_>, Vec<_>) = plan(configs, device, timed)?.into_iter().unzip();
     let mut runs = SweepRuns::default();
     let outcome = measure(runner, &jobs, &mut |progress| {
-        match progress.news {
+        let add_result: &AddResult<'_> = &adders[progress.index];
+        match progress.event {
             MeasureEvent::Measured(measured) => {
                 let finished = measured.finished.clone().unwrap_or_default();
                 let pair = measured.pair.clone().unwrap_or_default();
-                keep[progress.at](&mut runs, Ok((finished, pair)));
+                add_result(&mut runs, Ok((finished, pair)));
             }
             // A refusal of the engine is a result. A missing device and a broken engine are errors. So is a refusal of the first value,
             // because all others are compared with it.
@@ -48,20 +55,21 @@ pub fn measure_exercise(
             MeasureEvent::Failed(stop) if runs.points.is_empty() && configs.sweep.is_some() => {
                 return Err(anyhow!(stop.text.clone()));
             }
-            MeasureEvent::Failed(stop) => keep[progress.at](&mut runs, Err(stop.text.clone())),
+            MeasureEvent::Failed(stop) => add_result(&mut runs, Err(stop.text.clone())),
             MeasureEvent::Begins { .. } | MeasureEvent::Line(..) => {}
         }
-        tell(progress, &runs);
+        on_progress(progress, &runs);
         Ok(())
     })?;
     Ok((!outcome.interrupted).then_some(runs))
 }
 
+/// Returns the jobs of the exercise, each with the function that adds its result to the runs.
 fn plan<'a>(
     configs: &'a Configs,
     device: &str,
     timed: bool,
-) -> Result<Vec<(Keep<'a>, MeasureJob)>> {
+) -> Result<Vec<(AddResult<'a>, MeasureJob)>> {
     let steps = if timed { configs.steps } else { SHORT };
     let points = configs.points();
     let key = configs.sweep.as_ref().map_or("", |sweep| &sweep.key);
@@ -75,47 +83,44 @@ fn plan<'a>(
     };
     let run = |config: &RunConfig| EngineTask::run("custom", config, steps);
     let pair = |a: &RunConfig, b: &RunConfig| EngineTask::pair(("custom", a), ("custom", b), 0);
-    let mut plan: Vec<(Keep<'a>, MeasureJob)> = Vec::new();
+    let mut plan: Vec<(AddResult<'a>, MeasureJob)> = Vec::new();
     for (subject, (with, value)) in points.iter().copied().enumerate() {
         let config = config_at(configs, with, value)?;
         // Each run has a fresh engine, because the memory pools of an earlier run would count as its own.
         let with_set = with.map_or_else(String::new, |set| format!(", {set}"));
         let label = format!("{key} = {value}{with_set}");
         let job = job(label, subject, run(&config), true);
-        let keep = move |runs: &mut SweepRuns, result: JobResult| {
+        let add_point = move |runs: &mut SweepRuns, result: JobResult| {
             runs.points.push(SweepPoint {
                 with: with.map(str::to_owned),
                 value: value.to_owned(),
                 run: result.map(|(finished, _)| finished),
             });
         };
-        plan.push((Box::new(keep), job));
+        plan.push((Box::new(add_point), job));
     }
-    let speeds = configs
-        .checks
-        .iter()
-        .filter_map(|check| match &check.metric {
-            ConfigMetric::Speed { of } if timed => Some(of.as_str()),
-            _ => None,
-        });
-    for of in speeds {
-        // The pairs have the subject of the run with this value, so that they are skipped if it was refused.
-        let subject = points.iter().position(|(_, value)| *value == of);
-        let (Some(subject), Some((with, first))) = (subject, points.first()) else {
+    for check in &configs.checks {
+        let value = match &check.metric {
+            ConfigMetric::Speed { of } if timed => of,
+            _ => continue,
+        };
+        // The pairs have the subject of the run with this value, so that they are skipped if the value was refused.
+        let subject = points.iter().position(|(_, other)| other == value);
+        let Some((subject, (with, first))) = subject.zip(points.first()) else {
             continue;
         };
         let work = pair(
             &config_at(configs, *with, first)?,
-            &config_at(configs, None, of)?,
+            &config_at(configs, None, value)?,
         );
-        let job = job(format!("pairs: {of}"), subject, work, false);
-        let keep = move |runs: &mut SweepRuns, result: JobResult| {
-            runs.speeds
-                .push((of.to_owned(), result.map(|(_, pair)| pair)));
+        let job = job(format!("pairs: {value}"), subject, work, false);
+        let add_speed = move |runs: &mut SweepRuns, result: JobResult| {
+            let pair = result.map(|(_, pair)| pair);
+            runs.speeds.push((value.clone(), pair));
         };
-        plan.push((Box::new(keep), job));
+        plan.push((Box::new(add_speed), job));
     }
-    for (nth, change) in configs.rank.iter().enumerate() {
+    for (index, change) in configs.rank.iter().enumerate() {
         let changed = change
             .set
             .iter()
@@ -127,10 +132,11 @@ fn plan<'a>(
             run(&changed)
         };
         let label = format!("pairs: {}", change.label);
-        let keep = |runs: &mut SweepRuns, result: JobResult| {
+        let job = job(label, points.len() + index, work, false);
+        let add_change = |runs: &mut SweepRuns, result: JobResult| {
             runs.changes.push(result.map(|(_, pair)| pair));
         };
-        plan.push((Box::new(keep), job(label, points.len() + nth, work, false)));
+        plan.push((Box::new(add_change), job));
     }
     Ok(plan)
 }

@@ -9,8 +9,8 @@ use protocol::handle::{
 };
 use protocol::{Command, Event, KernelJob, KernelProgress, KernelReport};
 
-/// The longest wait for news of a check. The process itself stops single launches much earlier. A separate thread of it sends
-/// heartbeats, so a silent process has stopped as a whole.
+/// The longest time without a message during a check. The process itself stops single launches much earlier, and a thread of its own sends
+/// heartbeats, so that a silent process has stopped as a whole.
 const LIMIT: Duration = Duration::from_secs(180);
 
 /// Checks kernels in a separate process, one job after the other.
@@ -22,7 +22,7 @@ pub struct Checker {
 }
 
 impl Checker {
-    /// Makes a checker without starting a process. `command` is the command that started the training engine.
+    /// Makes a checker. The process starts with the first check. `command` is the command that started the training engine.
     pub fn new(command: EngineCommand) -> Self {
         Self {
             command,
@@ -36,13 +36,13 @@ impl Checker {
         self.check_with_progress(device, job, &AtomicBool::new(false), |_| ())
     }
 
-    /// Checks the kernels of a job and calls `tell` with the progress. Setting `given_up` cancels the check and ends the process.
+    /// Checks the kernels of a job and calls `on_progress` several times a second. Setting `given_up` cancels the check and ends the process.
     pub fn check_with_progress(
         &mut self,
         device: &str,
         job: &KernelJob,
         given_up: &AtomicBool,
-        mut tell: impl FnMut(&KernelProgress),
+        mut on_progress: impl FnMut(&KernelProgress),
     ) -> KernelReport {
         self.last_id += 1;
         let id = self.last_id;
@@ -54,16 +54,12 @@ impl Checker {
             ..EngineLimits::default()
         };
         let running = self.engine.take().filter(|engine| !engine.is_over());
-        let started = match running {
-            Some(engine) => Ok(engine),
-            None => EngineHandle::start(self.command.clone(), limits),
-        };
-        let mut engine = match started {
+        let engine = running.map_or_else(|| EngineHandle::start(self.command.clone(), limits), Ok);
+        let mut engine = match engine {
             Ok(engine) => engine,
             Err(error) => {
-                let why =
-                    format!("the process that checks kernels could not be started: {error:#}");
-                return numbered.failed(why);
+                let why = "the process that checks kernels could not be started";
+                return numbered.failed(format!("{why}: {error:#}"));
             }
         };
         let command = Command::CheckKernel {
@@ -77,7 +73,9 @@ impl Checker {
                     Event::KernelChecked { report } if report.id == id => {
                         found = Some(report.clone());
                     }
-                    Event::KernelChecking { progress } if progress.id == id => tell(progress),
+                    Event::KernelChecking { progress } if progress.id == id => {
+                        on_progress(progress);
+                    }
                     _ => {}
                 }
             }
@@ -100,7 +98,7 @@ impl Checker {
     }
 }
 
-/// Makes the report for a job to which the process sent none.
+/// Makes the report of a job for which the process sent none.
 fn unanswered(job: &KernelJob, outcome: anyhow::Result<CommandEnd>) -> KernelReport {
     let why = match outcome {
         Ok(CommandEnd::Failed(failed)) => {

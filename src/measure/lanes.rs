@@ -1,5 +1,5 @@
-//! Runs a learner's kernel on the host and records what the lanes of one workgroup do, for the card of the lanes. It needs no device.
-//! Shapes and inputs are those of the check.
+//! Runs a learner's kernel on the host and records the lanes of one workgroup, for the card of the lanes. No device is needed. The shapes and
+//! inputs are those of the check.
 
 use std::io;
 use std::sync::mpsc::Sender;
@@ -21,7 +21,7 @@ const LIMITS: LaunchLimits = LaunchLimits {
     findings: 100,
 };
 
-/// The recorded run of a workgroup, or why there is none.
+/// The recorded run of a workgroup, or the reason why there is none.
 pub type LanesResult = Result<KernelLanes, String>;
 
 /// Starts the run on a thread whose stack is large enough for deep expressions.
@@ -36,6 +36,7 @@ pub fn begin(job: KernelJob, wanted: LanesWanted) -> io::Result<BackgroundJob<La
     Ok(BackgroundJob::begin(thread, work, broke_off)?.detached())
 }
 
+/// Records a workgroup at the wanted shape, or else at the first shape with a fault, or else at the shape that shows most.
 fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
     let file = job.files.get(wanted.file).ok_or("there is no such file")?;
     // The last of several shapes is for timing and too large to view.
@@ -83,7 +84,7 @@ fn record(job: &KernelJob, wanted: &LanesWanted) -> LanesResult {
     best.ok_or_else(|| "the exercise has no shape".to_owned())
 }
 
-/// Returns a key that is smaller for a run that shows more on the card: several workgroups, all lanes active, and few steps.
+/// Returns a key that is smaller for a run that shows more on the card: one of several workgroups, with few idle lanes and few steps.
 fn rank(run: &WorkgroupRun) -> (bool, usize, usize) {
     let widest = run
         .steps
@@ -96,7 +97,7 @@ fn rank(run: &WorkgroupRun) -> (bool, usize, usize) {
     (run.groups < 2, idle, run.steps.len())
 }
 
-/// Records a workgroup at one shape: the one with the number `group`, or else one that the recorder chooses.
+/// Records the workgroup with the number `group` at one shape. Without a number the recorder chooses a workgroup.
 fn at_shape(
     file: &KernelFile,
     shape: &KernelShape,
@@ -107,24 +108,23 @@ fn at_shape(
     let values = shape.values.first().copied();
     let inputs = reference::inputs(&file.spec.bindings, shape, values, seed)?;
     let [across, down, _] = text.grid.map(|groups| groups.max(1));
-    let at = |number: u32| {
-        [
-            number % across,
-            number / across % down,
-            number / across / down,
-        ]
+    let position = |number: u32| {
+        let x = number % across;
+        let y = number / across % down;
+        let z = number / across / down;
+        [x, y, z]
     };
-    let only: Vec<[u32; 3]> = group.into_iter().map(at).collect();
+    let only: Vec<[u32; 3]> = group.into_iter().map(position).collect();
     let launch = Launch {
         only: &only,
         limits: LIMITS,
         ..Launch::new(text.grid)
     };
-    let later_lines = file.text.match_indices('\n').map(|(at, _)| at + 1);
-    let starts: Vec<usize> = std::iter::once(0).chain(later_lines).collect();
+    let later_starts = file.text.match_indices('\n').map(|(end, _)| end + 1);
+    let starts: Vec<usize> = std::iter::once(0).chain(later_starts).collect();
     let line = |location: &Location| {
-        let at = text.filled.origin(&location.span).start;
-        starts.partition_point(|start| *start <= at) as u32
+        let byte = text.filled.origin(&location.span).start;
+        starts.partition_point(|start| *start <= byte) as u32
     };
     let mut buffers = reference::buffers(&file.spec, &text.counts, &inputs, 0);
     let run = record_run(&text.shader, &launch, &mut buffers, &file.text, &line);

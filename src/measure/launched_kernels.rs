@@ -1,5 +1,5 @@
-//! The kernels that a step of a configuration launches, with the texts that the driver gets. A separate engine runs one step and sends
-//! them, so that reading them does not change how a measured run compiles.
+//! The kernels that a step of a configuration launches, with the texts that the driver compiles. A separate engine runs one step and sends the
+//! texts, so that a measured run compiles as always.
 
 use std::path::Path;
 
@@ -9,9 +9,9 @@ use super::runner::{EngineTask, Runner};
 use crate::files;
 use protocol::config::RunConfig;
 use protocol::stats::operations::formula;
-use protocol::{CompiledKernel, Event, StepProfile};
+use protocol::{CompiledKernel, Event, KernelRow, StepProfile};
 
-/// Reads the texts, the kernel with the longest time first. `runner` drives an engine that was started for this.
+/// Reads the texts, the kernel with the longest time first. `runner` drives an engine that does nothing else.
 ///
 /// # Errors
 /// Returns an error if the run breaks off, or if no step could be profiled.
@@ -40,98 +40,109 @@ pub fn read_kernels(
     Ok(launched(&profile, &compiled))
 }
 
-/// Adds a kernel. If its text is already there, adds only the rows that launch it.
+/// Adds a kernel to the list. For a text that is already in the list, adds only the rows that launch it.
 fn add(all: &mut Vec<CompiledKernel>, compiled: &CompiledKernel) {
-    let known = all
+    let with_text = all
         .iter_mut()
-        .find(|other| other.kernel == compiled.kernel && other.text == compiled.text);
-    match known {
-        Some(other) => other.rows.extend(compiled.rows.iter().cloned()),
+        .find(|earlier| earlier.kernel == compiled.kernel && earlier.text == compiled.text);
+    match with_text {
+        Some(earlier) => earlier.rows.extend(compiled.rows.iter().cloned()),
         None => all.push(compiled.clone()),
     }
 }
 
-/// Returns the texts of the kernels in a profile. A function of the CPU has no text, so it gets its formula.
+/// Returns the texts of the kernels in a profile, each once. A function of the CPU has its formula instead of a text.
 fn launched(profile: &StepProfile, compiled: &[CompiledKernel]) -> Vec<CompiledKernel> {
-    let mut rows: Vec<_> = profile.rows.iter().collect();
-    rows.sort_by(|a, b| b.ms.total_cmp(&a.ms));
+    let mut rows: Vec<&KernelRow> = profile.rows.iter().collect();
+    rows.sort_by(|row, other| other.ms.total_cmp(&row.ms));
     let mut texts: Vec<CompiledKernel> = Vec::new();
     for row in rows {
-        let known = |name: &str| texts.iter().any(|text| text.kernel == name);
-        let mut own = compiled
+        let mut own: Vec<CompiledKernel> = compiled
             .iter()
             .filter(|text| text.kernel == row.kernel)
-            .peekable();
-        let function = format!("{}, {}", row.op, row.kernel);
-        match own.peek() {
-            Some(_) if known(&row.kernel) => {}
-            Some(_) => texts.extend(own.cloned()),
-            None if known(&function) => {}
-            None => texts.push(CompiledKernel {
-                kernel: function,
+            .cloned()
+            .collect();
+        if own.is_empty() {
+            own.push(CompiledKernel {
+                kernel: format!("{}, {}", row.op, row.kernel),
                 text: formula(&row.op).to_owned(),
                 ..CompiledKernel::default()
-            }),
+            });
+        }
+        if !texts.iter().any(|text| text.kernel == own[0].kernel) {
+            texts.append(&mut own);
         }
     }
     texts
 }
 
-/// Writes each kernel of the GPU into a file `NAME.wgsl`, with a number if the name is taken, and all functions of the CPU with their
+/// Writes each kernel of the GPU into a file `NAME.wgsl`, the second one of a name into `NAME-2.wgsl`, and all functions of the CPU with their
 /// formulas into `functions.txt`. Returns the number of files.
 ///
 /// # Errors
 /// Returns an error if a file cannot be written.
 pub fn write_kernels(folder: &Path, texts: &[CompiledKernel]) -> Result<usize> {
     std::fs::create_dir_all(folder)?;
-    let mut written = 0;
+    let mut files_written = 0;
     let mut functions = String::new();
-    for (at, compiled) in texts.iter().enumerate() {
+    for (index, compiled) in texts.iter().enumerate() {
         if compiled.workgroup.is_empty() {
             functions += &format!("{}: {}\n", compiled.kernel, compiled.text);
             continue;
         }
-        let earlier = texts[..at]
+        let earlier = texts[..index]
             .iter()
             .filter(|other| other.kernel == compiled.kernel);
         let name = match earlier.count() {
             0 => format!("{}.wgsl", compiled.kernel),
-            before => format!("{}-{}.wgsl", compiled.kernel, before + 1),
+            count => format!("{}-{}.wgsl", compiled.kernel, count + 1),
         };
-        // The text of our own kernels begins with the name of their file, which is written below for all kernels.
-        let body = match compiled.text.strip_prefix("// crates/") {
-            Some(named) => named.split_once('\n').map(|(_, body)| body),
-            None => None,
+        // Some texts begin with the name of their file, which is written below for all kernels.
+        let body = match compiled.text.split_once('\n') {
+            Some((first, body)) if first.starts_with("// crates/") => body,
+            _ => &compiled.text,
         };
-        let body = body.unwrap_or(&compiled.text);
         let rows = match &compiled.rows[..] {
             [] => String::new(),
             rows => format!("// launched by: {}\n", rows.join(", ")),
         };
         let content = format!("// {}\n{rows}{body}\n", compiled.file);
         files::write(&folder.join(name), content.as_bytes())?;
-        written += 1;
+        files_written += 1;
     }
     if !functions.is_empty() {
         files::write(&folder.join("functions.txt"), functions.as_bytes())?;
-        written += 1;
+        files_written += 1;
     }
-    Ok(written)
+    Ok(files_written)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use protocol::KernelRow;
 
-    #[test]
-    fn each_kernel_is_written_once_and_the_longest_comes_first() {
-        let row = |kernel: &str, op: &str, ms: f64| KernelRow {
+    fn row(kernel: &str, op: &str, ms: f64) -> KernelRow {
+        KernelRow {
             kernel: kernel.to_owned(),
             op: op.to_owned(),
             ms,
             ..KernelRow::default()
-        };
+        }
+    }
+
+    /// Returns a text of the kernel `norm`, launched by these rows.
+    fn norm(text: &str, rows: &[&str]) -> CompiledKernel {
+        CompiledKernel {
+            kernel: "norm".to_owned(),
+            file: "crates/norm.rs".to_owned(),
+            workgroup: "64".to_owned(),
+            text: text.to_owned(),
+            rows: rows.iter().map(|row| (*row).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn each_kernel_comes_once_and_the_longest_comes_first() {
         let profile = StepProfile {
             rows: vec![
                 row("rope", "rope", 1.0),
@@ -140,35 +151,43 @@ mod tests {
             ],
             ..StepProfile::default()
         };
-        let text = |text: &str| CompiledKernel {
-            kernel: "norm".to_owned(),
-            file: "crates/norm.rs".to_owned(),
-            workgroup: "64".to_owned(),
-            text: text.to_owned(),
-            rows: Vec::new(),
-        };
-        let mut all = Vec::new();
-        add(&mut all, &text("one"));
-        add(&mut all, &text("two"));
-        for row in ["norm1 fwd", "norm2 fwd"] {
-            let rows = vec![row.to_owned()];
-            add(
-                &mut all,
-                &CompiledKernel {
-                    rows,
-                    ..text("one")
-                },
-            );
-        }
-        let texts = launched(&profile, &all);
+
+        let texts = launched(&profile, &[norm("one", &[]), norm("two", &[])]);
+
         let names: Vec<&str> = texts.iter().map(|text| text.kernel.as_str()).collect();
         assert_eq!(names, ["norm", "norm", "rope, rope"]);
+        assert!(texts[2].text.starts_with("(a, b)"), "{}", texts[2].text);
+    }
+
+    #[test]
+    fn a_text_that_comes_again_adds_its_rows() {
+        let mut texts = vec![norm("one", &["norm1 fwd"]), norm("two", &[])];
+
+        add(&mut texts, &norm("one", &["norm2 fwd"]));
+
+        assert_eq!(texts.len(), 2);
+        assert_eq!(texts[0].rows, ["norm1 fwd", "norm2 fwd"]);
+    }
+
+    #[test]
+    fn kernels_are_written_into_files_and_functions_into_one() {
+        let function = CompiledKernel {
+            kernel: "rope, rope".to_owned(),
+            text: "(a, b)".to_owned(),
+            ..CompiledKernel::default()
+        };
+        let first = norm("// crates/norm.rs\none", &["norm1 fwd", "norm2 fwd"]);
         let folder = tempfile::tempdir().expect("a folder");
-        assert_eq!(write_kernels(folder.path(), &texts).expect("written"), 3);
+
+        let count = write_kernels(folder.path(), &[first, norm("two", &[]), function]);
+
+        assert_eq!(count.expect("written"), 3);
         let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).expect("read");
-        let first = "// crates/norm.rs\n// launched by: norm1 fwd, norm2 fwd\none\n";
-        assert_eq!(read("norm.wgsl"), first);
+        assert_eq!(
+            read("norm.wgsl"),
+            "// crates/norm.rs\n// launched by: norm1 fwd, norm2 fwd\none\n"
+        );
         assert_eq!(read("norm-2.wgsl"), "// crates/norm.rs\ntwo\n");
-        assert!(read("functions.txt").starts_with("rope, rope: (a, b)"));
+        assert_eq!(read("functions.txt"), "rope, rope: (a, b)\n");
     }
 }

@@ -25,15 +25,15 @@ pub struct MeasureJob {
 #[derive(Clone, Copy, Debug)]
 pub struct PlanProgress<'a> {
     /// The index of the job in the plan.
-    pub at: usize,
+    pub index: usize,
     pub job: &'a MeasureJob,
-    pub news: MeasureEvent<'a>,
+    pub event: MeasureEvent<'a>,
 }
 
 /// An event of one job.
 #[derive(Clone, Copy, Debug)]
 pub enum MeasureEvent<'a> {
-    /// The job begins. `number` and `of` count the jobs without the skipped ones.
+    /// The job begins. It is job `number` of `of`, without the jobs that are skipped.
     Begins {
         number: usize,
         of: usize,
@@ -49,7 +49,7 @@ pub enum MeasureEvent<'a> {
 pub struct SubjectFailure {
     pub subject: usize,
     pub device: String,
-    /// The device is missing, so that none of its subjects was measured.
+    /// True if this machine does not have the device, so that none of the device's subjects can be measured.
     pub no_device: bool,
     pub stop: ExitError,
 }
@@ -72,35 +72,35 @@ impl PlanResult {
     }
 }
 
-/// Carries out a plan and calls `tell` with each event.
+/// Carries out a plan and calls `on_progress` with each event.
 ///
 /// # Errors
-/// Returns an error of `tell`, and an error if the engine never sent its greeting.
+/// Returns an error of `on_progress`, and an error if the engine never sent its greeting.
 pub fn measure(
     runner: &mut Runner,
     jobs: &[MeasureJob],
-    tell: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
+    on_progress: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
 ) -> Result<PlanResult> {
     let mut outcome = PlanResult::default();
     let mut number = 0;
-    let mut on_device = Vec::new();
-    for (at, job) in jobs.iter().enumerate() {
+    // The devices on which a job was measured.
+    let mut present_devices = Vec::new();
+    for (index, job) in jobs.iter().enumerate() {
         if outcome.skips(job.subject, &job.device) {
             continue;
         }
+        let mut report = |event: MeasureEvent<'_>| on_progress(PlanProgress { index, job, event });
         number += 1;
-        let later = jobs[at + 1..]
+        let later = jobs[index + 1..]
             .iter()
             .filter(|job| !outcome.skips(job.subject, &job.device));
         let of = number + later.count();
-        let news = MeasureEvent::Begins { number, of };
-        tell(PlanProgress { at, job, news })?;
+        report(MeasureEvent::Begins { number, of })?;
         if job.fresh {
             runner.restart();
         }
         let measured = runner.measure(&job.device, &job.work, |line, text| {
-            let news = MeasureEvent::Line(line, text);
-            tell(PlanProgress { at, job, news })
+            report(MeasureEvent::Line(line, text))
         });
         let stop = match measured {
             Ok(measured) if measured.interrupted => {
@@ -110,9 +110,8 @@ pub fn measure(
             Ok(measured) => match unfinished(&measured) {
                 Some(text) if job.must_finish => ExitError::new(Exit::Failed, text),
                 _ => {
-                    let news = MeasureEvent::Measured(&measured);
-                    tell(PlanProgress { at, job, news })?;
-                    on_device.push(&job.device);
+                    report(MeasureEvent::Measured(&measured))?;
+                    present_devices.push(&job.device);
                     outcome.measured.push((job.subject, measured));
                     continue;
                 }
@@ -124,12 +123,12 @@ pub fn measure(
             Err(error) if runner.hello().is_none() => return Err(error),
             Err(error) => error.downcast::<ExitError>()?,
         };
-        let news = MeasureEvent::Failed(&stop);
-        tell(PlanProgress { at, job, news })?;
+        report(MeasureEvent::Failed(&stop))?;
+        let was_present = present_devices.contains(&&job.device);
         outcome.failures.push(SubjectFailure {
             subject: job.subject,
             device: job.device.clone(),
-            no_device: stop.exit == Exit::NoDevice && !on_device.contains(&&job.device),
+            no_device: stop.exit == Exit::NoDevice && !was_present,
             stop,
         });
     }
@@ -137,7 +136,7 @@ pub fn measure(
     Ok(outcome)
 }
 
-/// Returns why the work is not complete. `None` if it is.
+/// Returns the reason why a task is not complete. `None` if it is complete, or if it was interrupted before its summary.
 fn unfinished(measured: &TaskResult) -> Option<String> {
     let finished = measured.finished.as_ref()?;
     match (&finished.ended, &measured.pair) {
@@ -147,17 +146,17 @@ fn unfinished(measured: &TaskResult) -> Option<String> {
     }
 }
 
-/// Repeats the jobs in this many rounds. Jobs with an equal `group` are measured in turns. Every second round runs backwards, so that a
-/// slow drift of the machine's speed affects all of them equally.
+/// Returns a plan that repeats the jobs in `rounds` rounds. Jobs with an equal `group` are measured in turns. Every second round runs backwards,
+/// so that a slow drift of the machine's speed affects all jobs equally.
 pub fn in_rounds(
     jobs: &[MeasureJob],
     group: impl Fn(&MeasureJob) -> usize,
     rounds: u32,
 ) -> Vec<MeasureJob> {
     let mut plan = Vec::new();
-    for group in jobs.chunk_by(|a, b| group(a) == group(b)) {
+    for in_turns in jobs.chunk_by(|job, next| group(job) == group(next)) {
         for round in 0..rounds {
-            let mut turn = group.to_vec();
+            let mut turn = in_turns.to_vec();
             if !round.is_multiple_of(2) {
                 turn.reverse();
             }
@@ -186,7 +185,11 @@ mod tests {
             fresh: true,
             must_finish: true,
         };
-        let plan = in_rounds(&[4, 5, 6, 7].map(job), |job| job.subject / 7, 3);
+        // Subjects 4 to 6 are one group, and 7 is another one.
+        let group = |job: &MeasureJob| usize::from(job.subject == 7);
+
+        let plan = in_rounds(&[4, 5, 6, 7].map(job), group, 3);
+
         let order: Vec<usize> = plan.iter().map(|job| job.subject).collect();
         assert_eq!(order, [4, 5, 6, 6, 5, 4, 4, 5, 6, 7, 7, 7]);
         assert_eq!(plan[3].label, "4 of 12, tiny");

@@ -1,4 +1,5 @@
-//! The report of a bench as data. `--json` writes it, and `--baseline` reads it.
+//! The report of a bench as data: measured cells, pairs, and the cells that are missing. `bench --json` writes it, and `bench --baseline` reads
+//! an earlier one and compares every cell with it.
 
 use std::path::Path;
 
@@ -34,9 +35,9 @@ pub struct BenchReport {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub pairs: Vec<PairedRow>,
     pub missing: Vec<MissingCell>,
-    /// The bench was interrupted before everything was measured.
+    /// True if the bench was interrupted before everything was measured.
     pub interrupted: bool,
-    /// The cells of the earlier result that were not measured now. `None` without an earlier result.
+    /// The names of the cells that only the earlier result has. `None` without an earlier result.
     #[serde(skip_deserializing, skip_serializing_if = "Option::is_none")]
     pub only_then: Option<Vec<String>>,
 }
@@ -89,7 +90,7 @@ pub struct PairedRow {
     pub pair: Pair,
 }
 
-/// Measures every subject in this many rounds and calls `tell` with each event. Each run has its own engine; comparisons share one.
+/// Measures every subject in `rounds` rounds and calls `on_progress` with each event. Each run has an engine of its own. Comparisons share one.
 ///
 /// # Errors
 /// Returns an error if a subject does not fit into the memory of this machine, and the errors of `plan::measure`.
@@ -97,11 +98,11 @@ pub fn measure(
     runner: &mut Runner,
     subjects: &[Subject],
     rounds: u32,
-    tell: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
+    on_progress: &mut dyn FnMut(PlanProgress<'_>) -> Result<()>,
 ) -> Result<BenchReport> {
-    let job = |(at, subject): (usize, &Subject)| MeasureJob {
+    let job = |(index, subject): (usize, &Subject)| MeasureJob {
         label: subject.name(),
-        subject: at,
+        subject: index,
         device: subject.device.clone(),
         work: subject.work.clone(),
         fresh: matches!(subject.work, EngineTask::Run(_)),
@@ -112,8 +113,8 @@ pub fn measure(
     for job in &jobs {
         runner.check_memory(&job.device, &job.work)?;
     }
-    let plan = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
-    let outcome = plan::measure(runner, &plan, tell)?;
+    let rounds = plan::in_rounds(&jobs, |job| subjects[job.subject].group, rounds);
+    let outcome = plan::measure(runner, &rounds, on_progress)?;
     let mut report = BenchReport {
         format: FORMAT,
         machine: runner.hello().map(Machine::from_hello).unwrap_or_default(),
@@ -129,11 +130,11 @@ pub fn measure(
         let missing = MissingCell::new(&subjects[failure.subject], kind, &failure.stop.text);
         report.missing.push(missing);
     }
-    for (at, subject) in subjects.iter().enumerate() {
+    for (index, subject) in subjects.iter().enumerate() {
         let runs: Vec<&TaskResult> = outcome
             .measured
             .iter()
-            .filter(|(subject, _)| *subject == at)
+            .filter(|(subject, _)| *subject == index)
             .map(|(_, measured)| measured)
             .collect();
         if let EngineTask::Pair { a, .. } = &subject.work {
@@ -150,7 +151,7 @@ pub fn measure(
             report.pairs.extend(runs.iter().filter_map(paired));
         } else if let Some(cell) = BenchCell::from_runs(subject, &runs) {
             report.cells.push(cell);
-        } else if !outcome.skips(at, &subject.device) {
+        } else if !outcome.skips(index, &subject.device) {
             let missing = MissingCell::new(subject, MissingKind::Interrupted, "interrupted");
             report.missing.push(missing);
         }
@@ -164,10 +165,10 @@ impl BenchReport {
     /// # Errors
     /// Returns an error if the file cannot be read, holds something else, or has a newer format.
     pub fn read(path: &Path) -> Result<Self> {
-        let refuse = |what: String| {
+        let refuse = |problem: String| {
             let shown = path.display();
             usage(format!(
-                "{shown} {what}; write one with `perflings bench --json --output FILE`"
+                "{shown} {problem}; write one with `perflings bench --json --output FILE`"
             ))
         };
         let text = read_text(path, MAX_BYTES)?;
@@ -190,15 +191,13 @@ impl BenchReport {
         Err(refuse(problem))
     }
 
-    /// Compares every cell with an earlier result.
-    pub fn compare(&mut self, then: &Self, min_ratio: f64) {
+    /// Compares every cell with an earlier result. A cell is slower if its speed is less than `min_ratio` of the earlier one.
+    pub fn compare(&mut self, earlier: &Self, min_ratio: f64) {
         for cell in &mut self.cells {
-            cell.judge(&then.cells, min_ratio);
+            cell.judge(&earlier.cells, min_ratio);
         }
-        let dropped = then
-            .cells
-            .iter()
-            .filter(|cell| !self.cells.iter().any(|now| now.same_version(cell)));
+        let is_dropped = |cell: &&BenchCell| !self.cells.iter().any(|now| now.same_version(cell));
+        let dropped = earlier.cells.iter().filter(is_dropped);
         self.only_then = Some(dropped.map(BenchCell::name).collect());
     }
 
@@ -232,9 +231,8 @@ impl BenchReport {
     /// Returns the exit code: interrupted, failed if a run failed or got slower, or no device if nothing ran.
     pub fn exit(&self) -> Exit {
         let any = !self.cells.is_empty() || !self.pairs.is_empty();
-        let mut missing = self.missing.iter();
-        let failed = missing.find(|missing| missing.kind != MissingKind::NoDevice);
-        match (any, failed) {
+        let is_failure = |missing: &&MissingCell| missing.kind != MissingKind::NoDevice;
+        match (any, self.missing.iter().find(is_failure)) {
             _ if self.interrupted => Exit::Interrupted,
             (true, None) if self.compared().is_some_and(|(passed, _)| !passed) => Exit::Failed,
             (true, None) => Exit::Ok,
@@ -275,9 +273,9 @@ impl MissingCell {
         }
     }
 
-    /// Returns the cell and the reason in words, as in `gpu is skipped: …`.
+    /// Returns the sentence about the cell, as in `gpu is skipped: this machine has none`.
     pub fn text(&self) -> String {
-        let what = match (&self.preset, &self.version) {
+        let name = match (&self.preset, &self.version) {
             (Some(preset), Some(version)) => format!("{preset} {version} on {}", self.device),
             _ => self.device.clone(),
         };
@@ -287,7 +285,7 @@ impl MissingCell {
             MissingKind::Failed => "failed",
             MissingKind::Interrupted => "was not measured",
         };
-        format!("{what} {verb}: {}", self.reason)
+        format!("{name} {verb}: {}", self.reason)
     }
 }
 
@@ -296,66 +294,85 @@ mod tests {
     use super::super::cell::tests::cell;
     use super::*;
 
-    #[test]
-    fn the_exit_code_says_what_is_worst() {
-        let exit = |interrupted, any, kinds: &[MissingKind]| {
-            let missing = |kind: &MissingKind| MissingCell {
-                kind: *kind,
-                device: "gpu".to_owned(),
-                preset: None,
-                version: None,
-                reason: "none".to_owned(),
-            };
-            BenchReport {
-                cells: vec![BenchCell::default(); usize::from(any)],
-                missing: kinds.iter().map(missing).collect(),
-                interrupted,
-                ..BenchReport::default()
-            }
-            .exit()
-        };
-        assert_eq!(exit(false, true, &[MissingKind::NoDevice]), Exit::Ok);
-        assert_eq!(exit(false, false, &[MissingKind::NoDevice]), Exit::NoDevice);
-        let both = [MissingKind::NoDevice, MissingKind::Failed];
-        assert_eq!(exit(false, true, &both), Exit::Failed);
-        let both = [MissingKind::Refused, MissingKind::NoDevice];
-        assert_eq!(exit(false, false, &both), Exit::Usage);
-        assert_eq!(exit(true, true, &[MissingKind::Failed]), Exit::Interrupted);
+    /// Makes a report with these cells.
+    fn report(cells: Vec<BenchCell>) -> BenchReport {
+        BenchReport {
+            bench: "versions".to_owned(),
+            format: FORMAT,
+            cells,
+            ..BenchReport::default()
+        }
+    }
+
+    /// Makes the missing cell of a device, with a reason of this kind.
+    fn missing(kind: MissingKind) -> MissingCell {
+        MissingCell {
+            kind,
+            device: "gpu".to_owned(),
+            preset: None,
+            version: None,
+            reason: "none".to_owned(),
+        }
     }
 
     #[test]
-    fn a_comparison_passes_when_nothing_got_slower() {
-        let report = |cells: &[BenchCell]| BenchReport {
-            cells: cells.to_vec(),
-            ..BenchReport::default()
-        };
-        let (then, now) = (cell("v1", &[20.0], 25), cell("v1", &[30.0], 25));
-        let compared = |cells: &[BenchCell], min_ratio| {
-            let mut later = report(cells);
-            later.compare(&report(std::slice::from_ref(&then)), min_ratio);
-            later.compared().expect("compared")
-        };
-        let slower = "0 passed, 1 slower (cpu tiny v1), 0 not comparable";
-        assert_eq!(
-            compared(std::slice::from_ref(&now), 0.95),
-            (false, slower.to_owned())
-        );
-        assert!(compared(&[now], 0.5).0);
-        let (passed, text) = compared(&[], 0.95);
-        assert!(!passed && text.ends_with("nothing passed"), "{text}");
-        assert_eq!(report(&[then]).compared(), None);
+    fn the_exit_code_reports_the_worst_cell() {
+        use MissingKind::{Failed, NoDevice, Refused};
+        for (measured, kinds, expected) in [
+            (1, vec![], Exit::Ok),
+            (1, vec![NoDevice], Exit::Ok),
+            (0, vec![NoDevice], Exit::NoDevice),
+            (1, vec![NoDevice, Failed], Exit::Failed),
+            (0, vec![Refused, NoDevice], Exit::Usage),
+        ] {
+            let mut report = report(vec![BenchCell::default(); measured]);
+            report.missing = kinds.iter().copied().map(missing).collect();
+
+            assert_eq!(report.exit(), expected, "{measured} cells, {kinds:?}");
+
+            report.interrupted = true;
+            assert_eq!(report.exit(), Exit::Interrupted);
+        }
+    }
+
+    #[test]
+    fn a_cell_with_half_the_speed_fails_the_comparison() {
+        let earlier = report(vec![cell("v1", &[20.0], 25)]);
+        let mut now = report(vec![cell("v1", &[40.0], 25)]);
+
+        now.compare(&earlier, 0.95);
+
+        let summary = "0 passed, 1 slower (cpu tiny v1), 0 not comparable";
+        assert_eq!(now.compared(), Some((false, summary.to_owned())));
+        assert_eq!(now.exit(), Exit::Failed);
+    }
+
+    #[test]
+    fn a_cell_above_the_required_ratio_passes() {
+        let earlier = report(vec![cell("v1", &[20.0], 25)]);
+        let mut now = report(vec![cell("v1", &[30.0], 25)]);
+
+        now.compare(&earlier, 0.5);
+
+        assert_eq!(now.compared().map(|(passed, _)| passed), Some(true));
+    }
+
+    #[test]
+    fn a_comparison_without_a_common_cell_does_not_pass() {
+        let mut now = report(Vec::new());
+        assert_eq!(now.compared(), None, "not compared yet");
+
+        now.compare(&report(vec![cell("v1", &[20.0], 25)]), 0.95);
+
+        let (passed, summary) = now.compared().expect("compared");
+        assert!(!passed && summary.ends_with("nothing passed"), "{summary}");
     }
 
     #[test]
     fn a_baseline_is_read_back_or_refused_with_its_name() {
         let folder = tempfile::tempdir().expect("a folder");
         let path = folder.path().join("b.json");
-        let report = BenchReport {
-            bench: "versions".to_owned(),
-            format: FORMAT,
-            cells: vec![cell("v1", &[20.0], 25)],
-            ..BenchReport::default()
-        };
+        let report = report(vec![cell("v1", &[20.0], 25)]);
         let written = serde_json::to_string(&report).expect("plain data");
         std::fs::write(&path, &written).expect("writes");
         assert_eq!(BenchReport::read(&path).expect("reads"), report);

@@ -1,5 +1,5 @@
-//! The runner drives an engine that measures one job after the other. It starts the engine for the first job, records its stream if a
-//! file was named, and turns ctrl-c into `stop`.
+//! The runner drives an engine that carries out one task after the other. The runner starts the engine for the first task, records its stream
+//! if a file was named, and sends `stop` on ctrl-c.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,14 +18,14 @@ use protocol::handle::{
 };
 use protocol::{Command, Event, Finished, Hello, Pair, RunSpec, Slot, StreamLine};
 
-/// The time that an engine may take to end when it is no longer needed, because it may still be writing its caches.
+/// The time that an engine may take to end once it is no longer needed. It may still be writing its caches.
 const QUIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A task for an engine.
 #[derive(Clone, Debug)]
 pub enum EngineTask {
     Run(RunSpec),
-    /// A comparison whose ratio is the time of `a` divided by the time of `b`. With 0 `pairs` it ends when the verdict is clear.
+    /// A comparison whose ratio is the time of `a` divided by the time of `b`. With 0 `pairs` the comparison ends when the verdict is clear.
     Pair {
         a: RunSpec,
         b: RunSpec,
@@ -97,9 +97,9 @@ impl EngineTask {
 /// The result of a task.
 #[derive(Clone, Debug, Default)]
 pub struct TaskResult {
-    /// The summary. `None` if an interrupted engine did not send it.
+    /// The summary. `None` if the engine was interrupted before it sent one.
     pub finished: Option<Finished>,
-    /// The last result of the comparison.
+    /// The last result of a comparison. `None` for a run.
     pub pair: Option<Pair>,
     /// The seconds from the engine's start to its first loss.
     pub first_loss_s: Option<f64>,
@@ -107,7 +107,8 @@ pub struct TaskResult {
 }
 
 impl TaskResult {
-    fn note(&mut self, line: &StreamLine) {
+    /// Keeps what a line of the stream adds to the result.
+    fn on_line(&mut self, line: &StreamLine) {
         match &line.event {
             Event::Step(_) => {
                 self.first_loss_s.get_or_insert(line.t);
@@ -128,16 +129,17 @@ pub type NoticeHandler = Box<dyn FnMut(&str) + Send>;
 /// The driver of an engine.
 pub struct Runner {
     command: EngineCommand,
+    /// The running engine. `None` before the first task and after a restart.
     engine: Option<EngineHandle>,
     recorder: Option<RecordingWriter>,
     interrupted: Arc<AtomicBool>,
-    /// How the engine ends when it is interrupted.
+    /// The way in which an interrupted engine ends: at once, or after its summary.
     interruption: Interruption,
     notify: NoticeHandler,
     /// The last line that the engine wrote outside its stream.
     last_stray: Option<String>,
+    /// The greeting of the latest engine.
     hello: Option<Hello>,
-    /// The time limits of the engine.
     pub limits: EngineLimits,
 }
 
@@ -151,10 +153,13 @@ pub fn engine_command(named: Option<&str>) -> Result<EngineCommand> {
 
 impl Runner {
     /// Makes the runner of a command: ctrl-c asks the engine to stop, notices go to stderr, and the stream goes into the file `record`.
+    ///
+    /// # Errors
+    /// Returns an error if the file cannot be created, or if the system allows no handler for ctrl-c.
     pub fn new(command: EngineCommand, record: Option<&Path>) -> Result<Self> {
         let interrupted = Arc::new(AtomicBool::new(false));
         for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-            // The second signal ends the process as usual. The engine then ends because its input closes.
+            // The second signal ends this process. The engine then ends because its input closes.
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&interrupted))
                 .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&interrupted)))
                 .context("Failed to watch for ctrl-c")?;
@@ -211,7 +216,8 @@ impl Runner {
         }
     }
 
-    /// Lets the engine end in its own time, so that the next task begins with a fresh one.
+    /// Drops the engine, so that the next task begins with a fresh one. The engine ends in its own time, or at once if the screen has stopped the
+    /// work.
     pub fn restart(&mut self) {
         if let Some(mut engine) = self.engine.take()
             && self.interruption == Interruption::Kill
@@ -221,7 +227,7 @@ impl Runner {
         }
     }
 
-    /// Carries out one task and calls `on_line` with every line of the stream, parsed and as text.
+    /// Carries out one task and calls `on_line` with every line of the stream, parsed and as it was written.
     ///
     /// # Errors
     /// Returns an [`ExitError`] if the engine refused the task, if the device is missing, or if the engine broke; and errors of `on_line`.
@@ -232,10 +238,10 @@ impl Runner {
         mut on_line: impl FnMut(&StreamLine, &str) -> Result<()>,
     ) -> Result<TaskResult> {
         self.check_memory(device, work)?;
-        let mut found = TaskResult::default();
+        let mut result = TaskResult::default();
         if self.interrupted() {
-            found.interrupted = true;
-            return Ok(found);
+            result.interrupted = true;
+            return Ok(result);
         }
         let mut engine = match self.engine.take().filter(|engine| !engine.is_over()) {
             Some(engine) => engine,
@@ -250,19 +256,19 @@ impl Runner {
                     recorder.add(line, text)?;
                 }
                 on_line(line, text)?;
-                found.note(line);
+                result.on_line(line);
             }
             self.notify_of(message);
             Ok(())
         });
         self.hello = engine.hello().cloned().or(self.hello.take());
         self.engine = Some(engine);
-        found.interrupted = self.interrupted();
+        result.interrupted = self.interrupted();
         match outcome? {
             CommandEnd::Answered | CommandEnd::Over(EngineEnd::Killed) => {}
             CommandEnd::Over(end @ EngineEnd::NotStopped) => (self.notify)(&end.to_string()),
             CommandEnd::Failed(failed) => {
-                self.save()?;
+                self.finish_recording()?;
                 return Err(ExitError::from(&failed).into());
             }
             CommandEnd::Over(end) => {
@@ -274,11 +280,12 @@ impl Runner {
                 return Err(ExitError { exit, text }.into());
             }
         }
-        self.save()?;
-        Ok(found)
+        self.finish_recording()?;
+        Ok(result)
     }
 
-    fn save(&mut self) -> Result<()> {
+    /// Completes the recording, if there is one, and shows its name.
+    fn finish_recording(&mut self) -> Result<()> {
         if let Some(recorder) = self.recorder.take() {
             (self.notify)(&recorder.finish()?.to_string());
         }
@@ -288,7 +295,7 @@ impl Runner {
     /// Shows a sentence about a message that is no line of the stream.
     fn notify_of(&mut self, message: &EngineMessage) {
         match message {
-            // Drivers repeat a line for each adapter. `doctor` lists the lines that are known to be harmless, with the reason.
+            // Drivers repeat a line for each adapter. `doctor` explains the lines that are known to be harmless.
             EngineMessage::Stray(text) => {
                 if self.last_stray.as_ref() != Some(text) && harmless(text).is_none() {
                     (self.notify)(&format!("engine: {text}"));

@@ -1,9 +1,15 @@
-//! The table of `run all`: every stage of a course, broken and fixed, and the plain baseline, each measured in turns at one size on one
-//! device. The table is data; the command prints it, and cards and reports show the saved rows later.
+//! The table of `run all`: every stage of a course, broken and fixed, and a plain baseline, measured in turns at one size on one device. The
+//! command prints the table, and a card and the reports show its saved rows.
 //!
-//! Every stage, broken and fixed, and the plain baseline `v1` are subjects of one bench, so that rounds go forwards and backwards through all
-//! of them. A stage with its own sizes has a baseline with the sizes of its fixed variant. The ratio compares times per token, so that a
-//! change of the batch is no advantage. A configuration that does not fit, or that the device cannot run, is a row with its reason.
+//! ```text
+//! v1        6.908  6.412  210.5 [201.1, 214.9]  1
+//! 4 broken  6.908  6.410  21.40 [20.97, 22.03]  0.1017 [0.09758, 0.1095]
+//! 4 fixed   6.908  6.412  244.0 [240.1, 247.6]  1.159 [1.117, 1.231]
+//! ```
+//!
+//! All rows are subjects of one bench, so that rounds go forwards and backwards through all of them. A stage with its own sizes has a baseline
+//! with the sizes of its fixed variant. The ratio compares times per token, so that a change of the batch is no advantage. A configuration
+//! that does not fit, or that the device cannot run, is a row with its reason.
 
 use anyhow::Result;
 use serde::{Deserialize, Serialize};
@@ -18,7 +24,7 @@ use protocol::config::{Changes, KNOBS, KnobValue, Preset, RunConfig};
 
 /// The version of the JSON form.
 pub const FORMAT: u32 = 1;
-/// The version with which the stages are compared. It has every operation in its plain form.
+/// The version with which the stages are compared: every operation in its plain form.
 pub const BASELINE: &str = "v1";
 
 /// The request for a table.
@@ -39,9 +45,9 @@ pub struct StageTable {
     pub preset: String,
     pub steps: u64,
     pub rounds: u32,
-    /// Baselines first, then the stages in their order, broken before fixed.
+    /// The rows: baselines first, then the stages in their order, broken before fixed.
     pub rows: Vec<StageTiming>,
-    /// The measurement was interrupted before everything was measured.
+    /// True if the measurement was interrupted before everything was measured.
     pub interrupted: bool,
 }
 
@@ -55,7 +61,7 @@ pub struct StageTiming {
     pub title: String,
     /// `broken` or `fixed`. For a baseline, its version and the stages whose sizes it has.
     pub variant: String,
-    /// A phrase about the fault or the fix.
+    /// A phrase that describes the fault or the fix.
     pub phrase: String,
     /// The measured figures.
     pub cell: Option<BenchCell>,
@@ -63,11 +69,11 @@ pub struct StageTiming {
     pub reason: Option<String>,
     /// The kind of that reason.
     pub missing: Option<MissingKind>,
-    /// The ratio of the speed to that of the baseline with equal sizes. `None` for a baseline.
+    /// The speed over the speed of the baseline with equal sizes. `None` for a baseline.
     pub ratio: Option<Ratio>,
     /// The reason why there is no ratio.
     pub ratio_reason: Option<String>,
-    /// The paths of written files about this row, if they were requested.
+    /// The paths of the files that were written about this row, if they were requested.
     #[serde(default)]
     pub files: Vec<String>,
 }
@@ -76,7 +82,7 @@ pub struct StageTiming {
 struct Planned {
     row: StageTiming,
     config: RunConfig,
-    /// The index of its baseline. For a baseline, its own index.
+    /// The index of the row's baseline. For a baseline its own index.
     baseline: usize,
 }
 
@@ -87,11 +93,11 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
     for stage in &course.stages {
         let fixed = stage.fixed_at(preset);
         let plain = plain(&fixed, preset);
-        let known = baselines.iter().position(|config| *config == plain);
-        let baseline = known.unwrap_or(baselines.len());
-        if known.is_none() {
+        let existing = baselines.iter().position(|config| *config == plain);
+        let baseline = existing.unwrap_or_else(|| {
             baselines.push(plain);
-        }
+            baselines.len() - 1
+        });
         for (variant, config) in [("broken", stage.broken_at(preset)), ("fixed", fixed)] {
             let row = StageTiming {
                 stage: stage.number,
@@ -108,28 +114,33 @@ fn planned(course: &Course, preset: Preset) -> Vec<Planned> {
             });
         }
     }
-    let baseline = |(at, config): (usize, RunConfig)| {
-        let numbers: Vec<String> = stages
+    let baseline = |(index, config): (usize, RunConfig)| {
+        let numbers = stages
             .iter()
-            .filter(|stage| stage.baseline == at && stage.row.variant == "fixed")
+            .filter(|stage| stage.baseline == index && stage.row.variant == "fixed")
             .map(|stage| stage.row.stage.to_string())
-            .collect();
-        let row = StageTiming {
-            title: "plain baseline".to_owned(),
-            variant: match at {
-                0 => BASELINE.to_owned(),
-                _ => format!("{BASELINE} for {}", numbers.join(", ")),
-            },
-            phrase: match at {
-                0 => "every operation in its plain version".to_owned(),
-                _ => format!("the same at the sizes of stage {}", numbers.join(", ")),
-            },
-            ..StageTiming::default()
+            .collect::<Vec<String>>()
+            .join(", ");
+        let (variant, phrase) = if index == 0 {
+            (
+                BASELINE.to_owned(),
+                "every operation in its plain version".to_owned(),
+            )
+        } else {
+            (
+                format!("{BASELINE} for {numbers}"),
+                format!("the same at the sizes of stage {numbers}"),
+            )
         };
         Planned {
-            row,
+            row: StageTiming {
+                title: "plain baseline".to_owned(),
+                variant,
+                phrase,
+                ..StageTiming::default()
+            },
             config,
-            baseline: at,
+            baseline: index,
         }
     };
     let mut all: Vec<Planned> = baselines.into_iter().enumerate().map(baseline).collect();
@@ -147,7 +158,7 @@ fn plain(sizes: &RunConfig, preset: Preset) -> RunConfig {
     plain
 }
 
-/// Returns the fix of a stage for the fixed variant, else the first clause about its fault that needs no measured figure.
+/// Returns the fix of a stage for the fixed variant, or for the broken variant the first clause about the fault that needs no measured figure.
 fn phrase(stage: &Stage, variant: &str) -> String {
     if variant == "fixed" {
         return stage.fix.trim().to_owned();
@@ -161,22 +172,22 @@ fn phrase(stage: &Stage, variant: &str) -> String {
         .unwrap_or_else(|| stage.title.clone())
 }
 
-/// Measures every row in the planned rounds. A configuration that does not fit into this machine's memory is a row with its reason.
-/// `tell` is called with each event and its row.
+/// Measures every row in the planned rounds and calls `on_progress` with each event and its row. A configuration that does not fit into this
+/// machine's memory is a row with its reason.
 ///
 /// # Errors
-/// Returns an error of `tell`, and an error if the engine never sent its greeting.
+/// Returns an error of `on_progress`, and an error if the engine never sent its greeting.
 pub fn measure(
     runner: &mut Runner,
     course: &Course,
     plan: &StageTablePlan,
-    tell: &mut dyn FnMut(&StageTiming, PlanProgress<'_>) -> Result<()>,
+    on_progress: &mut dyn FnMut(&StageTiming, PlanProgress<'_>) -> Result<()>,
 ) -> Result<StageTable> {
     let mut all = planned(course, plan.preset);
     let mut subjects = Vec::new();
-    // The row of each subject.
-    let mut places = Vec::new();
-    for (at, planned) in all.iter_mut().enumerate() {
+    // The index of each subject's row.
+    let mut row_indices = Vec::new();
+    for (index, planned) in all.iter_mut().enumerate() {
         let row = &mut planned.row;
         let work = EngineTask::run(&row.variant, &planned.config, plan.steps).of_stage(row.stage);
         if let Err(why) = runner.check_memory(&plan.device, &work) {
@@ -184,7 +195,7 @@ pub fn measure(
             row.missing = Some(MissingKind::Refused);
             continue;
         }
-        places.push(at);
+        row_indices.push(index);
         subjects.push(Subject {
             group: 0,
             device: plan.device.clone(),
@@ -193,9 +204,9 @@ pub fn measure(
             work,
         });
     }
-    let rows: Vec<&StageTiming> = places.iter().map(|at| &all[*at].row).collect();
-    let report = report::measure(runner, &subjects, plan.rounds, &mut |now| {
-        tell(rows[now.job.subject], now)
+    let report = report::measure(runner, &subjects, plan.rounds, &mut |progress| {
+        let planned = &all[row_indices[progress.job.subject]];
+        on_progress(&planned.row, progress)
     })?;
     Ok(table(all, report, plan))
 }
@@ -205,18 +216,15 @@ fn table(mut all: Vec<Planned>, report: BenchReport, plan: &StageTablePlan) -> S
     for planned in &mut all {
         let row = &mut planned.row;
         let name = row.name();
-        row.cell = report
-            .cells
-            .iter()
-            .find(|cell| cell.version == name)
-            .cloned();
-        let about_row = |missing: &&MissingCell| {
+        let mut cells = report.cells.iter();
+        row.cell = cells.find(|cell| cell.version == name).cloned();
+        let is_about_row = |missing: &&MissingCell| {
             let version = missing.version.as_ref();
             version.is_none_or(|version| *version == name)
         };
         if row.cell.is_none()
             && row.reason.is_none()
-            && let Some(missing) = report.missing.iter().find(about_row)
+            && let Some(missing) = report.missing.iter().find(is_about_row)
         {
             row.reason = Some(missing.reason.clone());
             row.missing = Some(missing.kind);
@@ -244,6 +252,7 @@ fn table(mut all: Vec<Planned>, report: BenchReport, plan: &StageTablePlan) -> S
     }
 }
 
+/// Returns the ratio of a row's speed to its baseline's, or the reason why there is none.
 fn against(row: &StageTiming, baseline: &StageTiming) -> Result<Ratio, String> {
     let missing = |row: &StageTiming| row.reason.clone().unwrap_or_default();
     let cell = row.cell.as_ref().ok_or_else(|| missing(row))?;
@@ -262,7 +271,7 @@ impl StageTiming {
 }
 
 impl StageTable {
-    /// Returns the exit code. A run that failed is a failure; a row that cannot be measured on this machine is not.
+    /// Returns the exit code. A run that failed is a failure. A row that cannot be measured on this machine is none.
     pub fn exit(&self) -> Exit {
         let lacks = |kind| self.rows.iter().any(|row| row.missing == Some(kind));
         if self.interrupted {

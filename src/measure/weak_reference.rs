@@ -1,16 +1,16 @@
-//! Finds out if the reference of a kernel exercise can tell right outputs from wrong ones. It cannot if the error that it allows is larger
-//! than the values.
+//! Finds out if the reference of a kernel exercise can tell right outputs from wrong ones. A reference cannot if the error that it allows is
+//! larger than the values: then zeros, or an input as it is, would pass a check.
 
 use protocol::reference::{self, Difference, Reference, cost};
 use protocol::{KernelFill, KernelRole, KernelShape, KernelSpec, KernelType, with_names};
 use wgsl_lockstep::exact::Real;
 
 /// The largest number of floating-point operations of a shape that is run.
-const MOST_FLOPS: f64 = 2e7;
+const MAX_FLOPS: f64 = 2e7;
 /// The largest number of floating-point operations of a shape that is run with every kind of values.
-const EVERY_KIND: f64 = 1e6;
+const MAX_FLOPS_ALL_KINDS: f64 = 1e6;
 /// The factor of outputs that are 1 % too large.
-const OFF: f64 = 1.01;
+const ONE_PERCENT_OFF: f64 = 1.01;
 
 /// Returns the kinds of drawn values with which a kernel is run at a shape, or `None` if the shape takes too long.
 pub(super) fn kinds_to_run<'a>(
@@ -18,11 +18,11 @@ pub(super) fn kinds_to_run<'a>(
     shape: &'a KernelShape,
 ) -> Option<&'a [KernelFill]> {
     let flops = cost::flops(spec, &shape.sizes);
-    if flops > MOST_FLOPS {
+    if flops > MAX_FLOPS {
         return None;
     }
     let first = shape.values.len().min(1);
-    Some(if flops <= EVERY_KIND {
+    Some(if flops <= MAX_FLOPS_ALL_KINDS {
         &shape.values
     } else {
         &shape.values[..first]
@@ -33,7 +33,7 @@ pub(super) fn kinds_to_run<'a>(
 /// `None` if no such outputs would pass.
 ///
 /// # Errors
-/// If the reference does not run.
+/// Returns an error if the reference does not run.
 pub fn weakness(
     spec: &KernelSpec,
     shapes: &[KernelShape],
@@ -54,29 +54,32 @@ pub fn weakness(
             .iter()
             .map(passing_with)
             .collect::<Result<_, String>>()?;
-        // An output is wrong if it passes with every kind of values and differs with one of them.
-        let passes_and_differs = |wrong: &&WrongOutput| {
-            let same =
-                |other: &&WrongOutput| (other.output, &other.what) == (wrong.output, &wrong.what);
-            let found: Vec<&WrongOutput> = passing.iter().flatten().filter(same).collect();
+        // The reference is weak if an output passes with every kind of values and is wrong with one of them.
+        let passes_and_differs = |candidate: &&WrongOutput| {
+            let is_same = |other: &&WrongOutput| {
+                other.output == candidate.output && other.name == candidate.name
+            };
+            let found: Vec<&WrongOutput> = passing.iter().flatten().filter(is_same).collect();
             found.len() == kinds.len() && found.iter().any(|output| output.differs)
         };
-        if let Some(WrongOutput { what, .. }) = passing.iter().flatten().find(passes_and_differs) {
-            let at = with_names(&shape.sizes);
+        if let Some(wrong) = passing.iter().flatten().find(passes_and_differs) {
+            let name = &wrong.name;
+            let sizes = with_names(&shape.sizes);
             return Ok(Some(format!(
-                "{what} would pass at {at}: the allowed error is larger than the values"
+                "{name} would pass at {sizes}: the allowed error is larger than the values"
             )));
         }
     }
     Ok(None)
 }
 
-/// Something that could be stored in an output without computing it.
+/// Values that a wrong kernel could store in an output without computing it.
 struct WrongOutput {
     /// The index of the output.
     output: usize,
-    what: String,
-    /// True if it differs from the right values by more than rounding.
+    /// The name of the values, such as `zeros`.
+    name: String,
+    /// True if the values differ from the right ones by more than rounding.
     differs: bool,
 }
 
@@ -87,40 +90,38 @@ fn passing_outputs(
     expected: &[Vec<Real>],
     tolerance: Option<f64>,
 ) -> Vec<WrongOutput> {
-    let bindings = spec.bindings.iter();
-    let written = bindings
-        .clone()
-        .filter(|binding| binding.role != KernelRole::In);
-    let read = bindings.filter(|binding| binding.role != KernelRole::Out);
+    let bindings_except = |role: KernelRole| {
+        let bindings = spec.bindings.iter();
+        bindings.filter(move |binding| binding.role != role)
+    };
+    let outputs = bindings_except(KernelRole::In);
     let mut passing = Vec::new();
-    for (number, (output, expected)) in written.zip(expected).enumerate() {
+    for (index, (output, expected)) in outputs.zip(expected).enumerate() {
         let values = expected.iter().map(|real| real.value.abs());
         let largest = values.fold(0.0, f64::max);
-        let most = tolerance.map_or(f64::INFINITY, |tolerance| tolerance * largest);
-        let mut tried = vec![("zeros".to_owned(), vec![0; expected.len()])];
+        let max_error = tolerance.map_or(f64::INFINITY, |tolerance| tolerance * largest);
+        let mut candidates = vec![("zeros".to_owned(), vec![0; expected.len()])];
         if output.element == KernelType::F32 {
-            let off = |real: &Real| ((real.value * OFF) as f32).to_bits();
-            let what = format!("`{}` 1 % off", output.name);
-            tried.push((what, expected.iter().map(off).collect()));
+            let off = |real: &Real| ((real.value * ONE_PERCENT_OFF) as f32).to_bits();
+            let name = format!("`{}` 1 % off", output.name);
+            candidates.push((name, expected.iter().map(off).collect()));
         }
-        for (input, words) in read.clone().zip(inputs) {
+        for (input, words) in bindings_except(KernelRole::Out).zip(inputs) {
             if input.element == output.element {
-                tried.push((format!("`{}` as it is", input.name), words.clone()));
+                candidates.push((format!("`{}` as it is", input.name), words.clone()));
             }
         }
-        for (what, words) in tried {
-            let Some(differences) = reference::differences(expected, &words, output.element, most)
-            else {
-                continue;
-            };
-            if differences
-                .clone()
-                .all(|difference| difference.share <= 1.0)
+        for (name, words) in candidates {
+            let differences = reference::differences(expected, &words, output.element, max_error);
+            if let Some(mut differences) = differences
+                && differences
+                    .clone()
+                    .all(|difference| difference.share <= 1.0)
             {
                 passing.push(WrongOutput {
-                    output: number,
-                    what,
-                    differs: differences.into_iter().any(is_more_than_rounding),
+                    output: index,
+                    name,
+                    differs: differences.any(is_more_than_rounding),
                 });
             }
         }
@@ -128,6 +129,7 @@ fn passing_outputs(
     passing
 }
 
+/// Returns true if a value differs from the right one by more than one rounding to f32.
 fn is_more_than_rounding(difference: Difference) -> bool {
     let rounding = f64::from(f32::EPSILON) * difference.expected.abs();
     !difference.expected.is_finite() || difference.error() > rounding
@@ -138,6 +140,7 @@ mod tests {
     use super::*;
     use protocol::{KernelBinding, KernelFill, SizeProduct};
 
+    /// Returns the weakness of a reference that computes `y` from `x` with this line.
     fn weakness_of(line: &str) -> Option<String> {
         let buffer = |name: &str, role: KernelRole| KernelBinding {
             name: name.to_owned(),
@@ -169,17 +172,28 @@ mod tests {
     }
 
     #[test]
-    fn a_reference_that_accepts_anything_is_refused() {
+    fn a_reference_that_finds_wrong_outputs_is_not_weak() {
         assert_eq!(weakness_of("y[i] = 3.0 * x[i];"), None);
-        // What is right is not wrong.
+        // Here the input as it is passes, and is right.
         assert_eq!(weakness_of("y[i] = x[i];"), None);
-        // Eight products allow for twice the two ups that remain.
-        let (up, down) = ("1.0000001", "0.9999999");
+    }
+
+    #[test]
+    fn a_reference_that_accepts_the_input_as_it_is_is_weak() {
+        // The product is x with two roundings up. Eight multiplications allow for more.
+        let up = "1.0000001";
+        let down = "0.9999999";
         let line =
             format!("y[i] = x[i] * {up} * {up} * {up} * {down} * {up} * {down} * {up} * {down};");
-        let said = weakness_of(&line).expect("is weak");
-        assert!(said.starts_with("`x` as it is"), "{said}");
-        // Nothing is left of the digits of x.
+
+        let sentence = weakness_of(&line).expect("is weak");
+
+        assert!(sentence.starts_with("`x` as it is"), "{sentence}");
+    }
+
+    #[test]
+    fn a_reference_without_exact_digits_is_weak() {
+        // The sum has no digit of x any more.
         assert!(weakness_of("y[i] = (x[i] + 1e12) - 1e12;").is_some());
         assert!(weakness_of("y[i] = sin(x[i]) / (x[i] - x[i]);").is_some());
     }

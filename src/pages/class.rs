@@ -1,13 +1,13 @@
-//! What a class has done, to keep: as a page, as JSON with everything that was shared, or as a table with a line for each
-//! participant and stage.
+//! Writes down what a class has done: as a sheet for its instructor, as JSON with everything that was shared, or as a CSV table with a line
+//! for each stage, vote and race of each participant.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::csv::{known, row};
+use super::csv::{or_empty, push_row};
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable, interval};
-use crate::class::board::{RaceRank, VoteTally, duration, predicted, race, tally};
+use crate::class::board::{RaceRank, VoteTally, duration, race, tally, tally_without_votes};
 use crate::class::record::{Participant, Question, RaceResult, SharedWork, Vote, mystery_of};
 use crate::class::state::RoomState;
 use crate::course::save_file::letter;
@@ -39,13 +39,12 @@ struct ParticipantEntry<'a> {
 pub fn json(room: &RoomState) -> String {
     let mut votes = BTreeMap::new();
     for (id, vote) in &room.class.votes {
-        let mut vote = vote.clone();
-        let closed = vote.round + usize::from(!vote.open);
-        for number in vote.asked.iter().take(closed) {
-            let counts = room.round(&vote, *number).counts;
-            vote.counts.push(counts);
-        }
-        votes.insert(id.as_str(), vote);
+        let closed_rounds = vote.round + usize::from(!vote.open);
+        let rounds = vote.asked.iter().take(closed_rounds);
+        let counts = rounds.map(|number| room.round(vote, *number).counts);
+        let mut counted_vote = vote.clone();
+        counted_vote.counts.extend(counts);
+        votes.insert(id.as_str(), counted_vote);
     }
     let mut participants = Vec::new();
     for person in room.people.values() {
@@ -73,7 +72,7 @@ pub fn csv(room: &RoomState) -> String {
         "name,device,stage,state,prediction,first_vote,second_vote,range_low,range_high,measured,ratio,ratio_low,ratio_high,\
          checks_met,checks,hints,points,seconds,configurations\n",
     );
-    let nothing = SharedWork::default();
+    let no_work = SharedWork::default();
     let no_result = RaceResult::default();
     for person in room.people.values() {
         let record = &person.record;
@@ -82,7 +81,7 @@ pub fn csv(room: &RoomState) -> String {
         // A phone votes without any work of its own.
         for id in room.class.votes.keys() {
             if !record.stages.contains_key(id) {
-                works.push((id, &nothing));
+                works.push((id, &no_work));
             }
         }
         for (id, work) in works {
@@ -90,7 +89,7 @@ pub fn csv(room: &RoomState) -> String {
             let ballots = [0, 1].map(|round| record.ballot(vote?, round));
             if record.stages.contains_key(id) || ballots != [None; 2] {
                 let who = [name, &record.device, id];
-                line(&mut out, &who, ballots, work, &no_result);
+                push_line(&mut out, &who, ballots, work, &no_result);
             }
         }
         for (task, result) in &record.races {
@@ -99,14 +98,14 @@ pub fn csv(room: &RoomState) -> String {
                 ..SharedWork::default()
             };
             let who = [name, &record.device, task];
-            line(&mut out, &who, [None; 2], &work, result);
+            push_line(&mut out, &who, [None; 2], &work, result);
         }
     }
     out
 }
 
-/// Writes a line of the table. `who` is the name, the device, and the stage or race.
-fn line(
+/// Appends a line to the CSV table. `who` is the name, the device, and the stage or race; `ballots` are the votes of the two rounds.
+fn push_line(
     out: &mut String,
     who: &[&str; 3],
     ballots: [Option<usize>; 2],
@@ -115,20 +114,20 @@ fn line(
 ) {
     let mut cells: Vec<String> = who.iter().map(|text| cell(text)).collect();
     cells.push(cell(&work.state));
-    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| known(vote.map(letter))));
-    cells.extend([0, 1].map(|at| known(work.range.map(|range| range[at]))));
-    cells.push(known(work.measured));
-    cells.extend([0, 1, 2].map(|at| known(work.ratio.map(|ratio| ratio[at]))));
-    cells.extend([0, 1].map(|at| known(work.checks.map(|checks| checks[at]))));
+    cells.extend([work.vote, ballots[0], ballots[1]].map(|vote| or_empty(vote.map(letter))));
+    cells.extend([0, 1].map(|end| or_empty(work.range.map(|range| range[end]))));
+    cells.push(or_empty(work.measured));
+    cells.extend([0, 1, 2].map(|part| or_empty(work.ratio.map(|ratio| ratio[part]))));
+    cells.extend([0, 1].map(|part| or_empty(work.checks.map(|checks| checks[part]))));
     cells.push(work.hints.to_string());
     let mystery = result.mystery.as_ref();
-    cells.push(known(mystery.map(|mystery| mystery.points)));
-    cells.push(known(mystery.map(|mystery| mystery.seconds)));
-    cells.push(known(mystery.map(|mystery| mystery.configurations)));
-    row(out, &cells);
+    cells.push(or_empty(mystery.map(|mystery| mystery.points)));
+    cells.push(or_empty(mystery.map(|mystery| mystery.seconds)));
+    cells.push(or_empty(mystery.map(|mystery| mystery.configurations)));
+    push_row(out, &cells);
 }
 
-/// Returns the report of the class, for its instructor.
+/// Returns the report on the class for its instructor.
 pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     let mut people: Vec<&Participant> = room.people.values().map(|person| &person.record).collect();
     people.sort_by_cached_key(|person| room.name_of(person).to_lowercase());
@@ -150,7 +149,7 @@ pub fn sheet(room: &RoomState, course: &Course) -> Sheet {
     for id in room.class.questions.keys() {
         if let Some(tally) = tally(room, course, id) {
             blocks.push(SheetBlock::Heading(tally.prompt.clone()));
-            blocks.push(SheetBlock::Intro(format!("Voted: {}.", tally.who())));
+            blocks.push(SheetBlock::Intro(format!("Voted: {}.", tally.turnout())));
             blocks.push(SheetBlock::Table(vote_table(&tally)));
         }
     }
@@ -210,39 +209,43 @@ fn ratio_in_words([ratio, low, high]: [f64; 3]) -> String {
     interval(ratio, low, high)
 }
 
-/// Returns a table with a line for everybody.
+/// Returns the stages of the course of which a participant has shared work, with this work.
+fn works<'a>(
+    course: &'a Course,
+    person: &'a Participant,
+) -> impl Iterator<Item = (&'a Stage, &'a SharedWork)> {
+    let stages = course.stages.iter();
+    stages.filter_map(|stage| Some((stage, person.stages.get(&stage.id)?)))
+}
+
+/// Counts the answers that are right: `2 of 3`.
+fn right_of_all(answers: impl Iterator<Item = bool>) -> String {
+    let (right, wrong): (Vec<bool>, Vec<bool>) = answers.partition(|is_right| *is_right);
+    format!("{} of {}", right.len(), right.len() + wrong.len())
+}
+
+/// Returns a table with a line for each participant.
 fn people_table(room: &RoomState, course: &Course, people: &[&Participant]) -> SheetTable {
-    // The number of stages of the course whose shared work meets a demand.
-    let count = |person: &Participant, meets: &dyn Fn(&Stage, &SharedWork) -> bool| {
-        let mut count = 0;
-        for stage in &course.stages {
-            let work = person.stages.get(&stage.id);
-            count += usize::from(work.is_some_and(|work| meets(stage, work)));
-        }
-        count
-    };
-    let has_predicted = |_: &Stage, work: &SharedWork| work.vote.is_some();
-    let is_right = |stage: &Stage, work: &SharedWork| work.vote == Some(stage.prediction.answer);
-    let has_both = |_: &Stage, work: &SharedWork| work.range.is_some() && work.measured.is_some();
-    let holds = |_: &Stage, work: &SharedWork| match (work.range, work.measured) {
-        (Some([low, high]), Some(measured)) => (low..=high).contains(&measured),
-        _ => false,
-    };
     SheetTable::filled(
         people,
         &[
             ("name", &|person| room.name_of(person).to_owned()),
             ("device", &|person| person.device.clone()),
             ("stages passed", &|person| {
-                count(person, &|_, work| work.is_passed()).to_string()
+                let passed = works(course, person).filter(|(_, work)| work.is_passed());
+                passed.count().to_string()
             }),
             ("predictions right", &|person| {
-                let (right, all) = (count(person, &is_right), count(person, &has_predicted));
-                format!("{right} of {all}")
+                right_of_all(
+                    works(course, person)
+                        .filter_map(|(stage, work)| Some(work.vote? == stage.prediction.answer)),
+                )
             }),
             ("ranges held", &|person| {
-                let (held, all) = (count(person, &holds), count(person, &has_both));
-                format!("{held} of {all}")
+                right_of_all(works(course, person).filter_map(|(_, work)| {
+                    let [low, high] = work.range?;
+                    Some((low..=high).contains(&work.measured?))
+                }))
             }),
             ("hints", &|person| {
                 let hints = person.stages.values().map(|work| work.hints);
@@ -252,8 +255,8 @@ fn people_table(room: &RoomState, course: &Course, people: &[&Participant]) -> S
     )
 }
 
-/// Returns how the class voted on a stage and what it predicted, and a line for everybody who has begun it. Nothing is returned for a
-/// stage that nobody has begun and on which the class has not voted.
+/// Returns the votes or predictions of the class on a stage, and a line for each participant who has begun it. Returns nothing for a stage
+/// that nobody has begun and on which the class has not voted.
 fn stage_blocks(
     room: &RoomState,
     course: &Course,
@@ -300,15 +303,15 @@ fn stage_blocks(
         &[
             ("name", &|(person, _)| room.name_of(person).to_owned()),
             ("", &|(_, work)| work.state.clone()),
-            ("prediction", &|(_, work)| known(work.vote.map(letter))),
+            ("prediction", &|(_, work)| or_empty(work.vote.map(letter))),
             ("votes", &|(person, _)| ballots(person).unwrap_or_default()),
             ("range", &|(_, work)| {
                 let range = work.range;
-                known(range.map(|[low, high]| format!("{} to {}", number(low), number(high))))
+                or_empty(range.map(|[low, high]| format!("{} to {}", number(low), number(high))))
             }),
-            ("measured", &|(_, work)| known(work.measured.map(number))),
+            ("measured", &|(_, work)| or_empty(work.measured.map(number))),
             ("ratio of A to B", &|(_, work)| {
-                known(work.ratio.map(ratio_in_words))
+                or_empty(work.ratio.map(ratio_in_words))
             }),
             ("hints", &|(_, work)| work.hints.to_string()),
         ],
@@ -316,7 +319,7 @@ fn stage_blocks(
     blocks
 }
 
-/// Returns the predictions of a stage in the place of votes.
+/// Counts the predictions of a stage as if they were votes.
 fn prediction_tally(
     room: &RoomState,
     stage: &Stage,
@@ -330,7 +333,7 @@ fn prediction_tally(
     }
     VoteTally {
         rounds: vec![counts],
-        ..predicted(room, stage)
+        ..tally_without_votes(room, stage)
     }
 }
 
@@ -346,34 +349,28 @@ fn vote_table(tally: &VoteTally) -> SheetTable {
     )
 }
 
-/// Returns the ranges that were drawn, over the middle of what was measured; `None` if there are none.
+/// Returns the ranges that participants drew, with the median of their measurements as a mark; `None` without ranges.
 fn range_scale(stage: &Stage, tally: &VoteTally) -> Option<RangeScale> {
     let estimate = stage.estimate.as_ref()?;
     if tally.ranges.is_empty() {
         return None;
     }
     let measured = match tally.measured {
-        Some(middle) => format!(
-            "the middle of what was measured is {} {}",
-            number(middle),
+        Some(median) => format!(
+            "the median of the measured figures is {} {}",
+            number(median),
             estimate.unit
         ),
         None => "nothing was measured".to_owned(),
     };
     Some(RangeScale {
-        said: format!(
+        caption: format!(
             "{} {} ranges; {measured}",
             bounded(estimate.prompt.trim(), 200),
             tally.ranges.len()
         ),
-        from: estimate.from,
-        to: estimate.to,
-        log: estimate.log,
-        ranges: tally
-            .ranges
-            .iter()
-            .map(|[low, high]| (*low, *high))
-            .collect(),
+        scale: estimate.scale(),
+        ranges: tally.ranges.clone(),
         mark: tally.measured,
         even: None,
     })
@@ -382,10 +379,11 @@ fn range_scale(stage: &Stage, tally: &VoteTally) -> Option<RangeScale> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::class::log::Origin;
     use crate::class::record::MysteryResult;
     use crate::pages::html;
 
-    fn solved() -> RaceResult {
+    fn solved_mystery() -> RaceResult {
         RaceResult {
             ratio: Some([1.5, 1.25, 2.0]),
             mystery: Some(MysteryResult {
@@ -397,7 +395,7 @@ mod tests {
     }
 
     #[test]
-    fn a_class_is_kept_as_json_and_as_a_table() {
+    fn a_class_is_written_as_json_and_as_a_table_that_runs_no_formula() {
         let mut room = RoomState::default();
         let mut record = Participant {
             id: "1".to_owned(),
@@ -413,8 +411,10 @@ mod tests {
             ..SharedWork::default()
         };
         record.stages.insert("broken-init".to_owned(), shared);
-        record.races.insert("mystery 7-1".to_owned(), solved());
-        room.hear(record, 0).expect("heard");
+        record
+            .races
+            .insert("mystery 7-1".to_owned(), solved_mystery());
+        room.receive(record, &Origin::default(), 0).expect("heard");
         let table = csv(&room);
         let lines: Vec<&str> = table.lines().collect();
         assert!(lines[0].ends_with(",configurations"), "{}", lines[0]);
@@ -431,7 +431,7 @@ mod tests {
     }
 
     #[test]
-    fn the_report_of_a_class_counts_and_escapes() {
+    fn the_report_of_a_class_counts_answers_and_escapes_names() {
         let course = Course::builtin();
         let stage = &course.stages[0];
         let mut room = RoomState::default();
@@ -449,10 +449,10 @@ mod tests {
                 name: name.to_owned(),
                 sequence: 1,
                 stages: [(stage.id.clone(), shared)].into(),
-                races: [("mystery 7-1".to_owned(), solved())].into(),
+                races: [("mystery 7-1".to_owned(), solved_mystery())].into(),
                 ..Participant::default()
             };
-            room.hear(record, 0).expect("heard");
+            room.receive(record, &Origin::default(), 0).expect("heard");
         }
         let text = sheet(&room, &course).text();
         for wanted in [

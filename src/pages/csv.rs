@@ -15,22 +15,23 @@ pub fn steps(lines: impl Iterator<Item = StreamLine>) -> String {
     );
     let mut story = StreamStory::default();
     for line in lines {
-        story.hear(&line.event, 0);
-        if let Event::Step(s) = line.event {
-            let run = &story.slot(s.slot).description;
-            let p = s.phases.as_ref();
+        story.on_event(&line.event, 0);
+        if let Event::Step(step) = line.event {
+            let run = &story.slot(step.slot).description;
+            let phases = step.phases.as_ref();
             #[rustfmt::skip] // One line for each group of columns.
-            row(&mut out, &[
-                &line.t as &dyn Display, &slot(s.slot), &run.stage, &cell(&run.name), &s.step, &known(s.loss), &s.ms, &s.synced, &s.profiled,
-                &known(p.map(|p| p.forward)), &known(p.map(|p| p.backward)),
-                &known(p.map(|p| p.optimizer)), &known(p.map(|p| p.residual)),
+            push_row(&mut out, &[
+                &line.t as &dyn Display, &slot(step.slot), &run.stage, &cell(&run.name),
+                &step.step, &or_empty(step.loss), &step.ms, &step.synced, &step.profiled,
+                &or_empty(phases.map(|ms| ms.forward)), &or_empty(phases.map(|ms| ms.backward)),
+                &or_empty(phases.map(|ms| ms.optimizer)), &or_empty(phases.map(|ms| ms.residual)),
             ]);
         }
     }
     out
 }
 
-/// Writes a line for every kernel row of every profiled step. Shares of the roof refer to the peaks that were known at that time.
+/// Writes a line for every kernel row of every profiled step. A share of the roof refers to the peaks that the stream had reported by then.
 pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from(
         "t_s,slot,step,part,phase,op,kernel,layers,calls,ms,share_pct,flops,bytes,gflop_per_s,gb_per_s,flop_per_byte,\
@@ -38,22 +39,24 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
     );
     let mut story = StreamStory::default();
     for line in lines {
-        story.hear(&line.event, 0);
-        let Event::Kernels(k) = line.event else {
+        story.on_event(&line.event, 0);
+        let Event::Kernels(profile) = line.event else {
             continue;
         };
-        let roof = story.slot(k.slot).description.roof.as_deref();
-        for r in &k.rows {
-            let share = (k.device_ms > 0.0).then(|| 100.0 * r.ms / k.device_ms);
-            let reached = reached(r, roof);
-            let giga = |x: Option<f64>| known(x.map(|x| x / 1e9));
-            let no_work = r.no_work.as_deref().unwrap_or_default();
+        let peaks = story.slot(profile.slot).description.peaks.as_deref();
+        for row in &profile.rows {
+            let share = (profile.device_ms > 0.0).then(|| 100.0 * row.ms / profile.device_ms);
+            let reached = reached(row, peaks);
+            let giga = |figure: Option<f64>| or_empty(figure.map(|figure| figure / 1e9));
+            let no_work = row.no_work.as_deref().unwrap_or_default();
             #[rustfmt::skip] // One line for each group of columns.
-            row(&mut out, &[
-                &line.t as &dyn Display, &slot(k.slot), &k.step, &cell(&r.part), &cell(&r.phase), &cell(&r.op), &cell(&r.kernel),
-                &r.layers, &r.calls, &r.ms, &known(share), &known(r.flops), &known(r.bytes),
-                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &known(reached.intensity),
-                &known(reached.share.map(|x| 100.0 * x)), &known(reached.memory_bound), &cell(no_work), &cell(&k.clock),
+            push_row(&mut out, &[
+                &line.t as &dyn Display, &slot(profile.slot), &profile.step,
+                &cell(&row.part), &cell(&row.phase), &cell(&row.op), &cell(&row.kernel),
+                &row.layers, &row.calls, &row.ms, &or_empty(share), &or_empty(row.flops), &or_empty(row.bytes),
+                &giga(reached.flops_per_s), &giga(reached.bytes_per_s), &or_empty(reached.intensity),
+                &or_empty(reached.share.map(|share| 100.0 * share)), &or_empty(reached.memory_bound),
+                &cell(no_work), &cell(&profile.clock),
             ]);
         }
     }
@@ -64,33 +67,33 @@ pub fn kernels(lines: impl Iterator<Item = StreamLine>) -> String {
 pub fn gradients(lines: impl Iterator<Item = StreamLine>) -> String {
     let mut out = String::from("t_s,slot,step,tensor,parameters,norm\n");
     for line in lines {
-        let Event::Gradients(g) = line.event else {
+        let Event::Gradients(audit) = line.event else {
             continue;
         };
-        for r in &g.rows {
+        for tensor in &audit.rows {
             let cells: [&dyn Display; 6] = [
                 &line.t,
-                &slot(g.slot),
-                &g.step,
-                &cell(&r.name),
-                &r.parameters,
-                &known(r.norm.as_ref()),
+                &slot(audit.slot),
+                &audit.step,
+                &cell(&tensor.name),
+                &tensor.parameters,
+                &or_empty(tensor.norm.as_ref()),
             ];
-            row(&mut out, &cells);
+            push_row(&mut out, &cells);
         }
     }
     out
 }
 
-/// Appends a line with these cells.
-pub fn row(out: &mut String, cells: &[impl Display]) {
-    let cells: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
-    out.push_str(&cells.join(","));
+/// Appends a line with these cells to the table `out`.
+pub fn push_row(out: &mut String, cells: &[impl Display]) {
+    let texts: Vec<String> = cells.iter().map(|cell| cell.to_string()).collect();
+    out.push_str(&texts.join(","));
     out.push('\n');
 }
 
-/// Writes a figure; an unknown figure is an empty cell.
-pub fn known(figure: Option<impl Display>) -> String {
+/// Returns the cell of a figure; empty for an unknown figure.
+pub fn or_empty(figure: Option<impl Display>) -> String {
     figure.map(|figure| figure.to_string()).unwrap_or_default()
 }
 
@@ -108,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nan_and_missing_are_not_zero() {
+    fn a_loss_of_nan_and_missing_phases_are_not_written_as_zero() {
         let step = Step {
             slot: Slot::B,
             step: 3,

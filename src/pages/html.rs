@@ -1,5 +1,8 @@
-//! Writes a sheet as one HTML file with its style and drawings. Nothing is loaded from elsewhere, and every text is escaped. The page can be
-//! read on a phone and on paper, light and dark.
+//! Writes a sheet as one HTML file with its style and drawings. `page.html.jinja` has the markup and `page.css` the style; this file computes
+//! coordinates. Nothing is loaded from elsewhere. The page can be read on a phone and on paper, light and dark.
+
+use minijinja::value::{Value, ValueKind};
+use minijinja::{AutoEscape, Environment, Error, UndefinedBehavior, context, escape_formatter};
 
 use super::sheet::{
     Curve, LaneChart, RangeScale, Sheet, SheetBlock, SheetChart, SheetTable, StackedBar,
@@ -8,130 +11,110 @@ use crate::sanitize;
 use crate::scale::Scale;
 use protocol::units::{number, or_dash, show};
 
-const STYLE: &str = "\
-:root{color-scheme:light dark;--ink:#1d1d1f;--dim:#5f6368;--rule:#d5d7da;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
-@media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--dim:#a3a7ad;--rule:#3c4043;--paper:#16181a;--a:#ff9d91;--b:#8ab4f8;--soft:#243044}}\
-*{box-sizing:border-box}\
-body{margin:0;background:var(--paper);color:var(--ink);font:1rem/1.5 system-ui,sans-serif}\
-main{max-width:64rem;margin:0 auto;padding:1rem;overflow-wrap:break-word}p,li{max-width:46rem}\
-h1{font-size:1.6rem;line-height:1.2}h2{font-size:1.2rem;margin-top:2rem;padding-top:.75rem;border-top:1px solid var(--rule)}\
-.wide{overflow-x:auto;margin:1rem 0;background:linear-gradient(to right,var(--paper) 50%,transparent) 0/3rem 100%,\
-linear-gradient(to left,var(--paper) 50%,transparent) 100%/3rem 100%,linear-gradient(to right,var(--rule),transparent) 0/.8rem 100%,\
-linear-gradient(to left,var(--rule),transparent) 100%/.8rem 100%;background-repeat:no-repeat;background-attachment:local,local,scroll,scroll}\
-table{border-collapse:collapse;font-size:.9rem;min-width:min(100%,28rem)}\
-th,td{text-align:left;vertical-align:top;padding:.25rem 1rem .25rem 0;border-bottom:1px solid var(--rule)}\
-.r{text-align:right}td.n{text-align:right;white-space:nowrap;font-variant-numeric:tabular-nums}\
-ul{padding-left:1.2rem}figure{margin:1rem 0}figcaption{color:var(--dim);font-size:.9rem}\
-svg{display:block;width:100%;height:auto;max-width:30rem}\
-svg text{fill:var(--dim);font:12px system-ui,sans-serif}\
-.axis{stroke:var(--rule)}.level{stroke:var(--dim);stroke-dasharray:2 4}\
-.curve{fill:none;stroke-width:2}.a{stroke:var(--a);stroke-dasharray:6 3}.b{stroke:var(--b)}\
-text.a{fill:var(--a);stroke:none}text.b{fill:var(--b);stroke:none}\
-.band{fill:var(--soft);stroke:var(--b)}.mark{fill:var(--a)}.lane{fill:var(--rule);opacity:.35}\
-.p0{fill:#4c78c8}.p1{fill:#b3589a}.p2{fill:#3f8f6b}.p3{fill:#c0772c}.p4{fill:#7a6ff0}.p5{fill:#8a8f98}.p6{fill:#c9a227}.p7{fill:#d2544f}\
-.key{display:inline-block;margin-right:1rem}.key svg{display:inline;width:.8em;height:.8em;margin-right:.3em}svg.bar{max-width:none;height:1.4rem}.name{margin:.5rem 0 .1rem;color:var(--dim);font-size:.85rem}\
-@media print,(max-width:40rem){td:has(wbr){min-width:8.5rem}}\
-@media print{:root{--ink:#000;--dim:#444;--rule:#bbb;--paper:#fff;--a:#b3261e;--b:#0b57d0;--soft:#e8eefb}\
-main,p,li{max-width:none}main{padding:0}h2{break-after:avoid}tr,figure{break-inside:avoid}.wide{overflow:visible;background:none}}";
-
 /// The width and height of a chart.
 const CHART: (f64, f64) = (420.0, 220.0);
-/// The room for the labels of a chart: left, right, above, below.
-const ROOM: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
+/// The space for the labels of a chart: left, right, above, below.
+const MARGINS: [f64; 4] = [48.0, 52.0, 10.0, 24.0];
 /// The width of a scale, and its height with one range.
 const SCALE: (f64, f64) = (420.0, 44.0);
 /// The part of this height that the ranges take.
 const BANDS: f64 = 20.0;
-/// The room for the labels on each side of a scale.
+/// The space for the label at each end of a scale.
 const ENDS: f64 = 56.0;
+/// The number of colours for parts.
+const COLOURS: usize = 8;
+/// The width of a bar of parts, and of a lane.
+const BAR: f64 = 1000.0;
+const LANE: f64 = 800.0;
 
 /// Returns the text of the whole file.
 pub fn page(sheet: &Sheet) -> String {
     let title = sheet.0.iter().find_map(|block| match block {
-        SheetBlock::Title(text) => Some(sanitize::html(text)),
+        SheetBlock::Title(text) => Some(text),
         _ => None,
     });
-    let mut body = String::new();
-    let mut is_in_list = false;
-    for block in &sheet.0 {
-        let is_remark = matches!(block, SheetBlock::Remark(_));
-        if is_remark != is_in_list {
-            body += if is_remark { "<ul>\n" } else { "</ul>\n" };
-            is_in_list = is_remark;
+    // The template belongs to the program, so a mistake in it would be seen in every page.
+    filled(context! { title, blocks => blocks(sheet) }).unwrap_or_else(|error| format!("{error:#}"))
+}
+
+fn filled(values: Value) -> Result<String, Error> {
+    let mut files = Environment::new();
+    files.set_trim_blocks(true);
+    files.set_lstrip_blocks(true);
+    files.set_undefined_behavior(UndefinedBehavior::Strict);
+    files.set_auto_escape_callback(|_| AutoEscape::Html);
+    // Texts come from outside: they may hold characters that no page should show, besides those that HTML reads.
+    files.set_formatter(|out, state, value| {
+        if value.kind() == ValueKind::String && !value.is_safe() {
+            let text = sanitize::html(value.as_str().unwrap_or_default());
+            out.write_str(&text).map_err(Error::from)
+        } else {
+            escape_formatter(out, state, value)
         }
-        body += &match block {
-            SheetBlock::Title(text) => format!("<h1>{}</h1>\n", sanitize::html(text)),
-            SheetBlock::Intro(text) => format!("<p>{}</p>\n", prose(text)),
-            SheetBlock::Heading(text) => format!("<h2>{}</h2>\n", sanitize::html(text)),
-            SheetBlock::Remark(text) => format!("<li>{}</li>\n", prose(text)),
-            SheetBlock::Table(data) => table(data),
-            SheetBlock::Chart(data) => chart(data),
-            SheetBlock::Scale(data) => scale(data),
-            SheetBlock::Parts(data) => parts(data),
-            SheetBlock::Lanes(data) => lanes(data),
+    });
+    // A long name may break after its underscores.
+    files.add_filter("breakable", |text: &str| {
+        Value::from_safe_string(sanitize::html(text).replace('_', "_<wbr>"))
+    });
+    files.add_template("page.css", include_str!("page.css"))?;
+    files.add_template("page.html", include_str!("page.html.jinja"))?;
+    files.get_template("page.html")?.render(values)
+}
+
+/// Returns the blocks as the template takes them. Remarks that follow each other are one list; drawings without figures are left out.
+fn blocks(sheet: &Sheet) -> Vec<Value> {
+    let mut blocks = Vec::new();
+    let is_remark = |block: &SheetBlock| matches!(block, SheetBlock::Remark(_));
+    for group in sheet.0.chunk_by(|a, b| is_remark(a) && is_remark(b)) {
+        let (kind, value) = match &group[0] {
+            SheetBlock::Title(text) => ("title", Some(text.into())),
+            SheetBlock::Intro(text) => ("intro", Some(text.into())),
+            SheetBlock::Heading(text) => ("heading", Some(text.into())),
+            SheetBlock::Remark(_) => ("remarks", Some(group.iter().filter_map(remark).collect())),
+            SheetBlock::Table(data) => ("table", Some(table(data))),
+            SheetBlock::Chart(data) => ("figure", chart(data)),
+            SheetBlock::Scale(data) => ("figure", Some(scale(data))),
+            SheetBlock::Parts(data) => ("parts", parts(data)),
+            SheetBlock::Lanes(data) => ("lanes", Some(lanes(data))),
         };
+        blocks.extend(value.map(|value: Value| context! { kind, value }));
     }
-    if is_in_list {
-        body += "</ul>\n";
-    }
-    format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
-         <title>{}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n<main>\n{body}</main>\n</body>\n</html>\n",
-        title.unwrap_or_default()
-    )
+    blocks
 }
 
-/// Writes a sentence. The words between two backticks are code.
-fn prose(text: &str) -> String {
-    let escaped = sanitize::html(text);
-    let pieces: Vec<&str> = escaped.split('`').collect();
-    if pieces.len().is_multiple_of(2) {
-        return escaped;
+fn remark(block: &SheetBlock) -> Option<&str> {
+    match block {
+        SheetBlock::Remark(text) => Some(text),
+        _ => None,
     }
-    let piece = |(at, piece): (usize, &&str)| match at % 2 {
-        0 => (*piece).to_owned(),
-        _ => format!("<code>{piece}</code>"),
-    };
-    pieces.iter().enumerate().map(piece).collect()
 }
 
-/// Writes a table. Cells and rows have no closing tags, because HTML closes them where the next one begins.
-fn table(table: &SheetTable) -> String {
-    let SheetTable { head: names, rows } = table;
-    let count_figures = |at: usize| {
-        let cells = rows.iter().filter_map(|row| row.get(at));
-        cells.filter(|cell| is_figure(cell)).count()
+/// Aligns figures to the right, and with them the head and the words of a column that consists mostly of figures.
+fn table(table: &SheetTable) -> Value {
+    let SheetTable { head, rows } = table;
+    let is_right = |column: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        2 * cells.filter(|cell| is_figure(cell)).count() > rows.len()
     };
-    let right: Vec<bool> = (0..names.len())
-        .map(|at| 2 * count_figures(at) > rows.len())
-        .collect();
-    let mut head = String::new();
-    if table.is_named() {
-        head += "<thead><tr>";
-        for (name, right) in names.iter().zip(&right) {
-            let class = if *right { " class=r" } else { "" };
-            head += &format!("<th scope=col{class}>{}", sanitize::html(name));
-        }
-        head += "\n";
-    }
-    let row = |row: &Vec<String>| {
-        let cell = |(at, text): (usize, &String)| {
-            let class = match (is_figure(text), right.get(at)) {
-                (true, _) => " class=n",
-                (false, Some(true)) => " class=r",
-                _ => "",
+    let right: Vec<bool> = (0..head.len()).map(is_right).collect();
+    let cells = |texts: &[String], is_head: bool| -> Value {
+        let mut cells = Vec::new();
+        for (column, text) in texts.iter().enumerate() {
+            let class = if !is_head && is_figure(text) {
+                " class=n"
+            } else if right.get(column) == Some(&true) {
+                " class=r"
+            } else {
+                ""
             };
-            // A long name may break after its underscores.
-            let breakable = sanitize::html(text).replace('_', "_<wbr>");
-            format!("<td{class}>{breakable}")
-        };
-        let cells: String = row.iter().enumerate().map(cell).collect();
-        format!("<tr>{cells}\n")
+            cells.push(context! { text, class });
+        }
+        cells.into()
     };
-    let body: String = rows.iter().map(row).collect();
-    format!("<div class=wide><table>\n{head}<tbody>\n{body}</table></div>\n")
+    context! {
+        head => table.is_named().then(|| cells(head, true)),
+        rows => rows.iter().map(|row| cells(row, false)).collect::<Value>(),
+    }
 }
 
 /// Returns true if a cell is a number, perhaps followed by a unit.
@@ -141,51 +124,76 @@ fn is_figure(text: &str) -> bool {
     text.len() < 20 && (number.parse::<f64>().is_ok() || text == "-")
 }
 
-/// Draws a chart; empty without points.
-fn chart(chart: &SheetChart) -> String {
+/// Rounds a coordinate to tenths, which is finer than a screen shows.
+fn rounded(x: f64) -> f64 {
+    (10.0 * x).round() / 10.0
+}
+
+fn label(x: f64, y: f64, anchor: &str, text: &str) -> Value {
+    context! { kind => "label", x => rounded(x), y => rounded(y), anchor, text }
+}
+
+fn line(class: &str, from: [f64; 2], to: [f64; 2]) -> Value {
+    context! { kind => "line", class, from => from.map(rounded), to => to.map(rounded) }
+}
+
+fn path(class: &str, d: &str) -> Value {
+    context! { kind => "path", class, d }
+}
+
+fn figure((width, height): (f64, f64), shapes: &[Value], caption: &str) -> Value {
+    context! { width, height => rounded(height), shapes, caption }
+}
+
+/// Draws a chart; `None` without points.
+fn chart(chart: &SheetChart) -> Option<Value> {
     let is_finite = |point: &&(f64, f64)| point.0.is_finite() && point.1.is_finite();
-    let curves = chart.curves.iter();
-    let points = curves.flat_map(|curve| curve.points.iter().filter(is_finite));
+    let points = chart
+        .curves
+        .iter()
+        .flat_map(|curve| curve.points.iter().filter(is_finite));
     let levels = chart.levels.iter().filter(|(_, y)| y.is_finite());
-    let Some((first, last)) = ends(points.clone().map(|point| point.0)) else {
-        return String::new();
-    };
+    let (first, last) = ends(points.clone().map(|point| point.0))?;
     let heights = points.map(|point| point.1);
-    let all_heights = heights.chain(levels.clone().map(|level| level.1));
-    let (low, high) = ends(all_heights).unwrap_or_default();
-    let log = low > 0.0 && high > 20.0 * low;
-    let [left, right, above, below] = ROOM;
-    let wide = CHART.0 - left - right;
-    let tall = CHART.1 - above - below;
-    let scale = |low, high, log| Scale { low, high, log };
-    let x = |value: f64| left + wide * scale(first, last, false).share(value);
-    let y = |value: f64| above + tall * (1.0 - scale(low, high, log).share(value));
-    let mut drawn = String::new();
+    let (low, high) = ends(heights.chain(levels.clone().map(|level| level.1)))?;
+    let [left, right, above, below] = MARGINS;
+    let width = CHART.0 - left - right;
+    let height = CHART.1 - above - below;
+    let steps = Scale {
+        low: first,
+        high: last,
+        log: false,
+    };
+    let values = Scale {
+        low,
+        high,
+        log: low > 0.0 && high > 20.0 * low,
+    };
+    let x = |step: f64| left + width * steps.share(step);
+    let y = |value: f64| above + height * (1.0 - values.share(value));
+    let axis = format!("M{left} {above}V{}H{}", above + height, left + width);
+    let mut shapes = vec![path("axis", &axis)];
     for (name, level) in levels {
-        let at = y(*level);
-        let end = left + wide;
-        drawn += &format!(
-            "<line class=\"level\" x1=\"{left:.1}\" y1=\"{at:.1}\" x2=\"{end:.1}\" y2=\"{at:.1}\"/>{}\n",
-            label((end + 4.0, at + 4.0), "", name)
-        );
+        let end = left + width;
+        shapes.push(line("level", [left, y(*level)], [end, y(*level)]));
+        shapes.push(label(end + 4.0, y(*level) + 4.0, "start", name));
     }
-    for (curve, class) in chart.curves.iter().zip(["a", "b"].into_iter().cycle()) {
+    for (curve, class) in chart
+        .curves
+        .iter()
+        .zip(["curve a", "curve b"].into_iter().cycle())
+    {
         let points = curve.points.iter().filter(is_finite);
-        let path = path_through(points.map(|(step, value)| (x(*step), y(*value))));
-        drawn += &format!("<path class=\"curve {class}\" d=\"{path}\"/>\n");
+        let d = path_through(points.map(|(step, value)| (x(*step), y(*value))));
+        shapes.push(path(class, &d));
     }
-    for (value, at) in [(low, y(low)), (high, y(high))] {
-        drawn += &label((left - 6.0, at + 4.0), "end", &number(value));
+    for value in [low, high] {
+        shapes.push(label(left - 6.0, y(value) + 4.0, "end", &number(value)));
     }
-    for (value, anchor) in [(first, "start"), (last, "end")] {
-        drawn += &label((x(value), CHART.1 - 6.0), anchor, &show(value, 0));
+    for (step, anchor) in [(first, "start"), (last, "end")] {
+        shapes.push(label(x(step), CHART.1 - 6.0, anchor, &show(step, 0)));
     }
-    let axis = format!(
-        "<path class=\"axis\" fill=\"none\" d=\"M{left:.1} {above:.1}V{:.1}H{:.1}\"/>",
-        above + tall,
-        left + wide
-    );
-    figure(CHART, &caption(chart), &format!("{axis}\n{drawn}"))
+    Some(figure(CHART, &shapes, &caption(chart)))
 }
 
 /// The smallest distance of two points of a curve along the axis. Points that are closer look like one on a screen.
@@ -226,25 +234,6 @@ fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
     values.clone().reduce(f64::min).zip(values.reduce(f64::max))
 }
 
-/// Writes a text in a drawing. It begins at a point, or is anchored there by `anchor`.
-fn label((x, y): (f64, f64), anchor: &str, text: &str) -> String {
-    let attribute = match anchor {
-        "" => String::new(),
-        anchor => format!(" text-anchor=\"{anchor}\""),
-    };
-    let escaped = sanitize::html(text);
-    format!("<text x=\"{x:.1}\" y=\"{y:.1}\"{attribute}>{escaped}</text>")
-}
-
-/// Writes a drawing of this size, with a caption that says in words what it shows.
-fn figure((wide, tall): (f64, f64), caption: &str, drawn: &str) -> String {
-    let escaped = sanitize::html(caption);
-    format!(
-        "<figure><svg viewBox=\"0 0 {wide} {tall:.0}\" aria-hidden=\"true\">\n{drawn}</svg>\n\
-         <figcaption>{escaped}</figcaption></figure>\n"
-    )
-}
-
 /// Says in words what a chart shows.
 fn caption(chart: &SheetChart) -> String {
     let dashes = ["dashed", "solid"].into_iter().cycle();
@@ -259,119 +248,85 @@ fn caption(chart: &SheetChart) -> String {
 }
 
 /// Draws a scale with its ranges.
-fn scale(scale: &RangeScale) -> String {
-    let low = scale.from;
-    let high = scale.to;
-    let log = scale.log;
-    let wide = SCALE.0 - 2.0 * ENDS;
-    let x = |value: f64| ENDS + wide * Scale { low, high, log }.share(value);
-    let thick = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
-    let bands = thick * scale.ranges.len() as f64;
+fn scale(scale: &RangeScale) -> Value {
+    let ends = scale.scale;
+    let end = SCALE.0 - ENDS;
+    let x = |value: f64| ENDS + (end - ENDS) * ends.share(value);
+    let band = (BANDS / scale.ranges.len().max(1) as f64).max(4.0);
+    let bands = band * scale.ranges.len() as f64;
     let middle = 12.0 + bands / 2.0;
-    let tall = SCALE.1 - BANDS + bands;
-    let end = ENDS + wide;
-    let mut drawn = format!(
-        "<line class=\"axis\" x1=\"{ENDS:.1}\" y1=\"{middle:.1}\" x2=\"{end:.1}\" y2=\"{middle:.1}\"/>\n{}{}\n",
-        label((ENDS - 8.0, middle + 4.0), "end", &number(low)),
-        label((end + 8.0, middle + 4.0), "", &number(high))
-    );
-    for (at, (from, to)) in scale.ranges.iter().enumerate() {
-        let left = x(*from);
-        let right = x(*to);
-        drawn += &format!(
-            "<rect class=\"band\" x=\"{left:.1}\" y=\"{:.1}\" width=\"{:.1}\" height=\"{thick:.1}\" rx=\"2\"/>\n",
-            12.0 + thick * at as f64,
-            (right - left).max(2.0)
-        );
+    let height = SCALE.1 - BANDS + bands;
+    let mut shapes = vec![
+        line("axis", [ENDS, middle], [end, middle]),
+        label(ENDS - 8.0, middle + 4.0, "end", &number(ends.low)),
+        label(end + 8.0, middle + 4.0, "start", &number(ends.high)),
+    ];
+    for (index, [from, to]) in scale.ranges.iter().enumerate() {
+        shapes.push(context! {
+            kind => "band",
+            x => rounded(x(*from)),
+            y => rounded(12.0 + band * index as f64),
+            width => rounded((x(*to) - x(*from)).max(2.0)),
+            height => rounded(band),
+        });
     }
     if let Some(even) = scale.even {
-        let at = x(even);
-        let end = tall - 4.0;
-        drawn += &format!(
-            "<line class=\"level\" x1=\"{at:.1}\" y1=\"4\" x2=\"{at:.1}\" y2=\"{end:.1}\"/>\n"
-        );
+        shapes.push(line("level", [x(even), 4.0], [x(even), height - 4.0]));
     }
     if let Some(mark) = scale.mark {
-        let at = x(mark);
-        let top = middle - 12.0;
-        drawn += &format!("<path class=\"mark\" d=\"M{at:.1} {top:.1}l7 12l-7 12l-7 -12z\"/>\n");
+        let x = rounded(x(mark));
+        let d = format!("M{x} {}l7 12l-7 12l-7 -12z", rounded(middle - 12.0));
+        shapes.push(path("mark", &d));
     }
-    figure((SCALE.0, tall), &scale.said, &drawn)
+    figure((SCALE.0, height), &shapes, &scale.caption)
 }
 
-/// The number of colours for parts.
-const COLOURS: usize = 8;
-
-/// Draws a bar in colours, with the name and the share of each part; empty if all parts are 0.
-fn parts(bar: &StackedBar) -> String {
-    let is_positive = |(_, size): &&(String, f64)| size.is_finite() && *size > 0.0;
-    let positive = bar.parts.iter().filter(is_positive);
-    let sum: f64 = positive.map(|(_, size)| size).sum();
+/// Draws a bar in colours, with the name and the share of each part; `None` if all parts are 0.
+fn parts(bar: &StackedBar) -> Option<Value> {
+    let is_positive = |size: &f64| size.is_finite() && *size > 0.0;
+    let sum: f64 = bar
+        .parts
+        .iter()
+        .map(|(_, size)| *size)
+        .filter(is_positive)
+        .sum();
     if sum <= 0.0 {
-        return String::new();
+        return None;
     }
-    let mut from = 0.0;
-    let mut drawn = String::new();
-    let mut keys = String::new();
-    // A part without a size keeps its colour, so that colours mean the same in several bars.
-    for (at, part) in bar.parts.iter().enumerate() {
-        if !is_positive(&part) {
-            continue;
+    let mut x = 0.0;
+    let mut parts = Vec::new();
+    let mut keys = Vec::new();
+    for (index, (name, size)) in bar.parts.iter().enumerate() {
+        // A part without a size keeps its colour, so that colours mean the same in several bars.
+        let colour = index % COLOURS;
+        if is_positive(size) {
+            let width = BAR * size / bar.width.max(sum);
+            parts.push(context! { x => rounded(x), width => rounded(width), colour });
+            let text = format!("{name} {:.1} %", 100.0 * size / sum);
+            keys.push(context! { text, colour });
+            x += width;
         }
-        let (name, value) = part;
-        let wide = 1000.0 * value / bar.width.max(sum);
-        let colour = at % COLOURS;
-        drawn += &format!(
-            "<rect class=\"p{colour}\" x=\"{from:.1}\" y=\"0\" width=\"{wide:.1}\" height=\"28\"/>"
-        );
-        keys += &key(&format!("{name} {:.1} %", 100.0 * value / sum), colour);
-        from += wide;
     }
-    let name = sanitize::html(&bar.name);
-    format!(
-        "<figure><svg class=\"bar\" viewBox=\"0 0 1000 28\" preserveAspectRatio=\"none\" aria-hidden=\"true\">{drawn}</svg>\n\
-         <figcaption>{name}. {keys}</figcaption></figure>\n"
-    )
-}
-
-/// Writes the name of a part with its colour.
-fn key(name: &str, colour: usize) -> String {
-    format!(
-        "<span class=\"key\"><svg viewBox=\"0 0 1 1\" aria-hidden=\"true\"><rect class=\"p{colour}\" width=\"1\" height=\"1\"/></svg>{}</span>\n",
-        sanitize::html(name)
-    )
+    Some(context! { name => bar.name, parts, keys })
 }
 
 /// Draws lanes one below the other, each with its name above it.
-fn lanes(chart: &LaneChart) -> String {
-    let mut drawn = String::new();
-    for (name, slices) in &chart.lanes {
-        let mut pieces = String::new();
-        for (place, length, colour) in slices {
-            let from = place.clamp(0.0, 1.0);
-            pieces += &format!(
-                "<rect class=\"p{}\" x=\"{:.2}\" width=\"{:.2}\" height=\"14\"/>",
-                colour % COLOURS,
-                800.0 * from,
-                (800.0 * length.clamp(0.0, 1.0 - from)).max(0.3)
-            );
-        }
-        drawn += &format!(
-            "<p class=\"name\">{}</p><svg class=\"bar\" viewBox=\"0 0 800 14\" preserveAspectRatio=\"none\" aria-hidden=\"true\">\
-             <rect class=\"lane\" width=\"800\" height=\"14\"/>{pieces}</svg>\n",
-            sanitize::html(name)
-        );
+fn lanes(chart: &LaneChart) -> Value {
+    let slice = |(place, length, colour): &(f64, f64, usize)| {
+        let place = place.clamp(0.0, 1.0);
+        let width = (LANE * length.clamp(0.0, 1.0 - place)).max(0.3);
+        context! { x => rounded(LANE * place), width => rounded(width), colour => colour % COLOURS }
+    };
+    let lane = |(name, slices): &(String, Vec<_>)| {
+        context! { name, slices => slices.iter().map(slice).collect::<Vec<Value>>() }
+    };
+    let key = |(text, colour): &(&str, usize)| context! { text, colour };
+    context! {
+        name => chart.name,
+        width => chart.width,
+        keys => chart.keys.iter().map(key).collect::<Vec<Value>>(),
+        lanes => chart.lanes.iter().map(lane).collect::<Vec<Value>>(),
     }
-    let name = sanitize::html(&chart.name);
-    let width = sanitize::html(&chart.width);
-    let keys: String = chart
-        .keys
-        .iter()
-        .map(|(name, colour)| key(name, *colour))
-        .collect();
-    format!(
-        "<figure>\n{drawn}<figcaption>{name}, lane by lane. The width is {width}. {keys}</figcaption></figure>\n"
-    )
 }
 
 #[cfg(test)]
@@ -422,11 +377,13 @@ mod tests {
                     lanes: vec![(text(), vec![(0.5, 9.0, 8)])],
                 }),
                 SheetBlock::Scale(RangeScale {
-                    said: text(),
-                    from: 0.0,
-                    to: 0.0,
-                    log: true,
-                    ranges: vec![(f64::INFINITY, -1.0)],
+                    caption: text(),
+                    scale: Scale {
+                        low: 0.0,
+                        high: 0.0,
+                        log: true,
+                    },
+                    ranges: vec![[f64::INFINITY, -1.0]],
                     mark: Some(f64::NAN),
                     even: Some(1.0),
                 }),
@@ -472,12 +429,17 @@ mod tests {
             name: "A".to_owned(),
             points: (0..400).map(noisy).collect(),
         };
-        let drawn = chart(&SheetChart {
-            name: "loss".to_owned(),
-            curves: vec![curve],
-            levels: Vec::new(),
-        });
-        assert!(drawn.len() < 2200, "{} bytes: {drawn}", drawn.len());
+        let page = |curves| {
+            super::page(&Sheet(vec![SheetBlock::Chart(SheetChart {
+                name: "loss".to_owned(),
+                curves,
+                levels: Vec::new(),
+            })]))
+        };
+        let empty = page(Vec::new());
+        let drawn = page(vec![curve]);
+        let bytes = drawn.len() - empty.len();
+        assert!(bytes < 2300, "{bytes} bytes: {drawn}");
     }
 
     #[test]

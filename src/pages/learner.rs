@@ -1,25 +1,26 @@
-//! A page about a learner's work, stage by stage: predictions and measurements, their own configuration, the score. It reads saved files;
-//! nothing here measures.
+//! Writes a page about a learner's work, stage by stage: predictions and measurements, the learner's own configuration, the score. It reads
+//! saved files; nothing here measures.
 
 use super::report::RunReport;
 use super::sheet::{RangeScale, Sheet, SheetBlock, SheetTable};
-use crate::course::check::Starter;
+use crate::course::check::{Check, Starter};
 use crate::course::journey::LastJourney;
 use crate::course::placeholder::{FigureSources, fill_known};
 use crate::course::save_file::{Prediction, Progress, StageProgress, StageState};
 use crate::course::{Course, Estimate, Exercise, Stage};
 use crate::sanitize::one_line;
+use crate::scale::Scale;
 use protocol::config::{KNOBS, RunConfig};
 use protocol::units::{bounds, number};
 
-/// Returns the learner's own configuration of a stage; `None` if there is none.
+/// A function that returns the learner's own configuration of a stage; `None` if the learner has none.
 pub type OwnConfig<'a> = &'a dyn Fn(&Stage) -> Option<RunConfig>;
 
-/// Returns the page about a learner, with the last runs of each stage in `kept`. The runs of the current session follow, if there is one.
+/// Returns the page about a learner. `kept` has the last runs of each stage. The runs of the current session follow, if there is one.
 pub fn sheet(
     course: &Course,
     progress: &Progress,
-    mine: OwnConfig<'_>,
+    own_config: OwnConfig<'_>,
     journey: Option<&LastJourney>,
     kept: &RunReport,
     session: Option<&RunReport>,
@@ -28,7 +29,7 @@ pub fn sheet(
     if !kept.is_empty() {
         blocks.push(kept.origin());
     }
-    blocks.extend(course_blocks(course, progress, mine, kept));
+    blocks.extend(course_blocks(course, progress, own_config, kept));
     blocks.extend(journey.map(journey_blocks).into_iter().flatten());
     if let Some(session) = session {
         blocks.extend(session.blocks(false));
@@ -40,24 +41,24 @@ pub fn sheet(
 fn course_blocks(
     course: &Course,
     progress: &Progress,
-    mine: OwnConfig<'_>,
+    own_config: OwnConfig<'_>,
     kept: &RunReport,
 ) -> Vec<SheetBlock> {
     let is_passed = |stage: &&Stage| progress.stage(&stage.id).state == StageState::Passed;
-    let stages = course.stages.iter().filter(is_passed).count();
+    let passed = course.stages.iter().filter(is_passed).count();
     let score = progress.calibration();
     let mut blocks = vec![
         SheetBlock::Heading("Score".to_owned()),
         SheetBlock::Intro(format!(
-            "{stages} of {} stages passed. {}",
+            "{passed} of {} stages passed. {}",
             course.stages.len(),
             score.sentence(None)
         )),
     ];
     for stage in &course.stages {
-        let known = progress.stage(&stage.id);
-        if known.state >= StageState::Predicted {
-            blocks.extend(stage_blocks(stage, &known, mine, kept));
+        let work = progress.stage(&stage.id);
+        if work.state >= StageState::Predicted {
+            blocks.extend(stage_blocks(stage, &work, own_config, kept));
         }
     }
     blocks.extend(exercise_blocks(course, progress));
@@ -77,40 +78,43 @@ fn course_blocks(
 
 fn stage_blocks(
     stage: &Stage,
-    known: &StageProgress,
-    mine: OwnConfig<'_>,
+    work: &StageProgress,
+    own_config: OwnConfig<'_>,
     kept: &RunReport,
 ) -> Vec<SheetBlock> {
-    let passed = known.state == StageState::Passed;
+    let passed = work.state == StageState::Passed;
     let state = if passed { "passed" } else { "not passed yet" };
     let mut blocks = vec![SheetBlock::Heading(format!(
         "{} {}: {state}",
         stage.number, stage.title
     ))];
-    let rows = figures(stage, known, passed);
+    let rows = figures(stage, work, passed);
     blocks.push(SheetBlock::Table(SheetTable::figures(["", ""], rows)));
-    if let (Some(estimate), Some(range)) = (&stage.estimate, known.estimate) {
-        let scale = scale_of_estimate(estimate, range, known.measured);
+    if let (Some(estimate), Some(range)) = (&stage.estimate, work.estimate) {
+        let scale = scale_of_estimate(estimate, range, work.measured);
         blocks.push(SheetBlock::Scale(scale));
     }
-    if let Some([ratio, low, high]) = known.ratio {
+    if let Some([ratio, low, high]) = work.ratio {
         blocks.push(SheetBlock::Scale(RangeScale {
-            said: format!(
-                "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; at 1 both are equal",
+            caption: format!(
+                "A's time per token over yours, measured in pairs: {}x, 95 % between {} and {}; \
+                 at 1 both are equal",
                 number(ratio),
                 number(low),
                 number(high)
             ),
-            from: low.min(0.5) * 0.8,
-            to: high.max(2.0) * 1.25,
-            log: true,
-            ranges: vec![(low, high)],
+            scale: Scale {
+                low: low.min(0.5) * 0.8,
+                high: high.max(2.0) * 1.25,
+                log: true,
+            },
+            ranges: vec![[low, high]],
             mark: Some(ratio),
             even: Some(1.0),
         }));
     }
     blocks.extend(kept.curves_of_stage(stage.number));
-    let changes = mine(stage).map_or_else(Vec::new, |mine| differences(stage, &mine));
+    let changes = own_config(stage).map_or_else(Vec::new, |config| differences(stage, &config));
     if !changes.is_empty() {
         blocks.push(SheetBlock::Table(SheetTable::filled(
             changes,
@@ -141,40 +145,37 @@ fn stage_blocks(
 }
 
 /// Returns the learner's answers and the measurements as rows of a name and a text.
-fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
+fn figures(stage: &Stage, work: &StageProgress, passed: bool) -> Vec<(&'static str, String)> {
     let question = &stage.prediction;
-    let choice = |at: usize| {
-        // The letter is left out, because each learner's screen shows the choices in another order.
-        one_line(question.choices.get(at).map_or("", String::as_str))
-    };
+    // The letter is left out, because each learner's screen shows the choices in another order.
+    let choice = |index: usize| one_line(question.choices.get(index).map_or("", |text| text));
     let mut rows = vec![("the question", one_line(&question.prompt))];
-    match known.prediction {
+    match work.prediction {
         Some(Prediction::Choice {
             choice: given,
             right,
         }) => {
-            let verdict = match (passed, right) {
-                (false, _) => "",
-                (true, true) => " (right)",
-                (true, false) => " (not right)",
-            };
-            rows.push(("you said", choice(given) + verdict));
-            if passed && !right {
+            let said = choice(given);
+            if !passed {
+                rows.push(("you said", said));
+            } else if right {
+                rows.push(("you said", said + " (right)"));
+            } else {
+                rows.push(("you said", said + " (not right)"));
                 rows.push(("the answer", choice(question.answer)));
             }
         }
         _ => rows.push(("you said", "nothing: it was skipped".to_owned())),
     }
-    let mut checks = stage.checks.iter();
-    let failing = checks.find(|check| check.starter == Starter::Fails);
-    if let (Some(check), Some(found)) = (failing, &known.found) {
+    let fails = |check: &&Check| check.starter == Starter::Fails;
+    if let (Some(check), Some(found)) = (stage.checks.iter().find(fails), &work.found) {
         rows.push(("measured", format!("{}: {found}", check.name)));
     }
-    if !known.answers.is_empty() {
+    if !work.answers.is_empty() {
         let right = stage
             .quiz
             .iter()
-            .zip(&known.answers)
+            .zip(&work.answers)
             .filter(|(question, answer)| question.answer == **answer)
             .count();
         let all = stage.quiz.len();
@@ -183,13 +184,13 @@ fn figures(stage: &Stage, known: &StageProgress, passed: bool) -> Vec<(&'static 
             format!("{right} of {all} right at the first answer"),
         ));
     }
-    if known.hints > 0 || known.solution_shown {
-        let shown = if known.solution_shown {
+    if work.hints > 0 || work.solution_shown {
+        let shown = if work.solution_shown {
             ", the solution was shown"
         } else {
             ""
         };
-        rows.push(("help", format!("{} hints{shown}", known.hints)));
+        rows.push(("help", format!("{} hints{shown}", work.hints)));
     }
     rows
 }
@@ -213,28 +214,28 @@ fn scale_of_estimate(
         }
         None => "not measured yet".to_owned(),
     };
-    let [least, most] = bounds(low, high);
+    let [low_text, high_text] = bounds(low, high);
     RangeScale {
-        said: format!(
-            "{} You said between {least}{unit} and {most}{unit}; {found}",
+        caption: format!(
+            "{} You said between {low_text}{unit} and {high_text}{unit}; {found}",
             one_line(&estimate.prompt)
         ),
-        from: estimate.from,
-        to: estimate.to,
-        log: estimate.log,
-        ranges: vec![(low, high)],
+        scale: estimate.scale(),
+        ranges: vec![[low, high]],
         mark: measured,
         even: None,
     }
 }
 
-/// Returns the knobs in which the learner's configuration differs from the stage as found: the path, the value as found, the learner's.
-fn differences(stage: &Stage, mine: &RunConfig) -> Vec<[String; 3]> {
-    let found = stage.broken_at(mine.preset);
-    let values = KNOBS
+/// Returns the knobs in which the learner's configuration differs from the stage as found: the knob's path, the value as found, and the
+/// learner's value.
+fn differences(stage: &Stage, own: &RunConfig) -> Vec<[String; 3]> {
+    let found = stage.broken_at(own.preset);
+    KNOBS
         .iter()
-        .map(|knob| [knob.path.to_owned(), (knob.get)(&found), (knob.get)(mine)]);
-    values.filter(|[_, a, b]| a != b).collect()
+        .map(|knob| [knob.path.to_owned(), (knob.get)(&found), (knob.get)(own)])
+        .filter(|[_, found, own]| found != own)
+        .collect()
 }
 
 /// Returns the exercises that were begun, each with its result.
@@ -243,13 +244,13 @@ fn exercise_blocks(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
         .exercises
         .iter()
         .map(|exercise| (exercise, progress.stage(&exercise.id)))
-        .filter(|(_, known)| known.state >= StageState::Predicted || known.found.is_some())
+        .filter(|(_, work)| work.state >= StageState::Predicted || work.found.is_some())
         .collect();
     if begun.is_empty() {
         return Vec::new();
     }
-    let state = |known: &StageProgress| match known.state {
-        StageState::Passed if known.solution_shown => "passed, the solution was shown",
+    let state = |work: &StageProgress| match work.state {
+        StageState::Passed if work.solution_shown => "passed, the solution was shown",
         StageState::Passed => "passed",
         _ => "not passed yet",
     };
@@ -259,9 +260,9 @@ fn exercise_blocks(course: &Course, progress: &Progress) -> Vec<SheetBlock> {
             ("exercise", &|(exercise, _)| {
                 format!("{} {}", exercise.label(), exercise.title)
             }),
-            ("", &|(_, known)| state(known).to_owned()),
-            ("measured", &|(_, known)| {
-                known.found.clone().unwrap_or_default()
+            ("", &|(_, work)| state(work).to_owned()),
+            ("measured", &|(_, work)| {
+                work.found.clone().unwrap_or_default()
             }),
         ],
     );
@@ -289,23 +290,23 @@ mod tests {
     use crate::course::context::CourseContext;
     use crate::pages::html;
 
-    /// Without saved runs, every cause is told nevertheless, and no figure is invented.
     #[test]
-    fn every_passed_stage_tells_its_cause() {
+    fn every_passed_stage_shows_its_whole_cause_without_invented_figures_where_no_run_is_saved() {
         let course = CourseContext::load(None).expect("the built-in one").course;
         let passed = StageProgress {
             state: StageState::Passed,
             ..StageProgress::default()
         };
-        let stages = course.stages.iter();
         let progress = Progress {
-            stages: stages
+            stages: course
+                .stages
+                .iter()
                 .map(|stage| (stage.id.clone(), passed.clone()))
                 .collect(),
             ..Progress::default()
         };
-        let none = RunReport::default();
-        let sheet = sheet(&course, &progress, &|_| None, None, &none, None);
+        let no_runs = RunReport::default();
+        let sheet = sheet(&course, &progress, &|_| None, None, &no_runs, None);
         let mut causes: Vec<&str> = Vec::new();
         for block in &sheet.0 {
             if let SheetBlock::Remark(text) = block {
@@ -321,10 +322,10 @@ mod tests {
     }
 
     #[test]
-    fn a_stage_tells_its_cause_once_it_is_passed() {
+    fn a_stage_shows_its_cause_and_its_answer_once_it_is_passed() {
         let course = CourseContext::load(None).expect("the built-in one").course;
         let stage = &course.stages[0];
-        let mut known = StageProgress {
+        let mut work = StageProgress {
             state: StageState::Predicted,
             prediction: Some(Prediction::Choice {
                 choice: 0,
@@ -333,24 +334,25 @@ mod tests {
             estimate: Some((5.0, 9.0)),
             ..StageProgress::default()
         };
-        let page = |known: &StageProgress| {
+        let pages = |work: &StageProgress| {
             let mut progress = Progress::default();
-            progress.stages.insert(stage.id.clone(), known.clone());
-            let mine = |stage: &Stage| Some(stage.fixed.clone());
-            let sheet = sheet(&course, &progress, &mine, None, &RunReport::default(), None);
+            progress.stages.insert(stage.id.clone(), work.clone());
+            let solution = |stage: &Stage| Some(stage.fixed.clone());
+            let no_runs = RunReport::default();
+            let sheet = sheet(&course, &progress, &solution, None, &no_runs, None);
             [sheet.markdown(), html::page(&sheet)]
         };
         let answer = one_line(&stage.prediction.choices[stage.prediction.answer]);
-        for text in page(&known) {
+        for text in pages(&work) {
             assert!(text.contains("not passed yet") && text.contains("not measured yet"));
             for hidden in ["The cause", "not right", answer.as_str()] {
                 assert!(!text.contains(hidden), "{hidden}: {text}");
             }
         }
-        known.state = StageState::Passed;
-        known.measured = Some(6.93);
-        known.ratio = Some([1.2, 1.1, 1.3]);
-        for text in page(&known) {
+        work.state = StageState::Passed;
+        work.measured = Some(6.93);
+        work.ratio = Some([1.2, 1.1, 1.3]);
+        for text in pages(&work) {
             for wanted in [
                 "1 of 9 stages",
                 "measured 6.93 nats: inside",

@@ -1,4 +1,4 @@
-//! The sheet of one or two traces of other programs: figures, ledger, kernels, steps, a drawing of one step, lints.
+//! Writes a sheet about one or two traces of other programs: figures, ledger, kernels, steps, a drawing of one step, lints.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,28 +7,28 @@ use super::sheet::{FilledColumn, LaneChart, LaneSlice, Sheet, SheetBlock, SheetT
 use crate::course::trace_lints::page_of;
 use gputrace::compare::{ComparedFigure, FamilyRow, NameRow, Share, TraceComparison};
 use gputrace::display::{count, doubts, figures, known, ledger, share, stragglers, time};
-use gputrace::figures::{KernelTotals, PhaseOfRanks, Summary, TraceStep};
+use gputrace::figures::{KernelTotals, Ledger, PhaseOfRanks, Summary, TraceStep};
 use gputrace::model::{LaneKind, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
 use protocol::units::{bytes, duration, or_dash, show};
 
-/// The number of rows of a list.
+/// The largest number of rows of a list.
 const ROWS: usize = 30;
 /// The largest number of lanes that are drawn.
 const LANES: usize = 8;
 /// The largest number of slices that are drawn on a lane.
-const PIECES: usize = 4000;
+const SLICES: usize = 4000;
 
 /// Returns the sheet of a trace.
 pub fn sheet(summary: &Summary, trace: &Trace) -> Sheet {
     let named = &trace.devices[..trace.devices.len().min(LANES)];
-    let more = trace.devices.len() - named.len();
+    let unnamed = trace.devices.len() - named.len();
     let mut devices = String::new();
     if !named.is_empty() {
         devices = format!("; devices: {}", named.join(", "));
     }
-    if more > 0 {
-        devices += &format!(" and {more} more");
+    if unnamed > 0 {
+        devices += &format!(" and {unnamed} more");
     }
     let mut out = vec![
         SheetBlock::Title(summary.file.clone()),
@@ -36,30 +36,8 @@ pub fn sheet(summary: &Summary, trace: &Trace) -> Sheet {
         SheetBlock::Heading("What ran".to_owned()),
         SheetBlock::Table(SheetTable::figures(["", ""], figures(summary))),
     ];
-    if let Some(sum) = &summary.ledger {
-        out.push(SheetBlock::Heading("Where the time went".to_owned()));
-        let window = match &summary.steps {
-            Some(steps) => format!("{} steps", steps.len()),
-            None => "From the first kernel to the last".to_owned(),
-        };
-        let parts = ledger(sum).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
-        out.push(SheetBlock::Parts(StackedBar {
-            name: format!("{window}, {}", time(sum.wall)),
-            parts: parts.into(),
-            width: 0.0,
-        }));
-        let wall = sum.wall.max(1) as f64;
-        out.push(SheetBlock::Table(SheetTable::filled(
-            ledger(sum),
-            &[
-                ("part", &|(name, ..)| (*name).to_owned()),
-                ("time", &|(_, ns, _)| known(*ns, time)),
-                ("share", &|(_, ns, _)| {
-                    known(*ns, |ns| share(ns as f64 / wall))
-                }),
-                ("", &|(.., meaning)| (*meaning).to_owned()),
-            ],
-        )));
+    if let Some(times) = &summary.ledger {
+        out.extend(ledger_blocks(times, summary.steps.as_deref()));
     }
     if !summary.ranks.is_empty() {
         out.push(SheetBlock::Heading("Processes side by side".to_owned()));
@@ -89,27 +67,75 @@ pub fn sheet(summary: &Summary, trace: &Trace) -> Sheet {
         0,
     )));
     out.push(SheetBlock::Table(kernels(summary.rows())));
-    out.extend(shorter(summary.rows().len()));
-    if let Some(steps) = summary.steps.as_deref().filter(|steps| !steps.is_empty()) {
+    out.extend(remark_on_other_rows(summary.rows().len()));
+    let steps = summary.steps.as_deref().unwrap_or_default();
+    if !steps.is_empty() {
         out.push(SheetBlock::Heading("Steps".to_owned()));
-        out.push(SheetBlock::Table(SheetTable::filled(
-            steps.iter().take(ROWS),
-            &[
-                ("step", &|step: &&TraceStep| step.name.clone()),
-                ("time", &|step| time(step.dur_ns)),
-                ("busy", &|step| known(step.busy_ns, time)),
-                ("kernels", &|step| {
-                    known(step.kernels_by_launch.or(step.kernels_by_start), count)
-                }),
-                ("syncs", &|step| known(step.syncs, count)),
-                ("host-device copies", &|step| {
-                    known(step.host_device_copies, count)
-                }),
-            ],
-        )));
+        out.push(SheetBlock::Table(step_table(steps)));
     }
-    out.extend(drawn(summary, trace.counted()).map(SheetBlock::Lanes));
-    out.push(SheetBlock::Heading("Lints".to_owned()));
+    out.extend(lane_chart(steps, trace.counted()).map(SheetBlock::Lanes));
+    out.extend(lint_blocks(summary));
+    if let Some(unread) = &summary.unread {
+        out.push(SheetBlock::Heading("Not read".to_owned()));
+        for rows in &unread.why {
+            out.push(SheetBlock::Remark(format!(
+                "{}: {}; the first at {}",
+                rows.count, rows.why, rows.first
+            )));
+        }
+    }
+    Sheet(out)
+}
+
+/// Returns the parts into which the ledger divides the time, as a bar and as a table.
+fn ledger_blocks(times: &Ledger, steps: Option<&[TraceStep]>) -> [SheetBlock; 3] {
+    let window = match steps {
+        Some(steps) => format!("{} steps", steps.len()),
+        None => "From the first kernel to the last".to_owned(),
+    };
+    let parts = ledger(times).map(|(name, ns, _)| (name.to_owned(), ns.unwrap_or(0) as f64));
+    let share_of_wall = |ns: u64| share(ns as f64 / times.wall.max(1) as f64);
+    let table = SheetTable::filled(
+        ledger(times),
+        &[
+            ("part", &|(name, ..)| (*name).to_owned()),
+            ("time", &|(_, ns, _)| known(*ns, time)),
+            ("share", &|(_, ns, _)| known(*ns, share_of_wall)),
+            ("", &|(.., meaning)| (*meaning).to_owned()),
+        ],
+    );
+    [
+        SheetBlock::Heading("Where the time went".to_owned()),
+        SheetBlock::Parts(StackedBar {
+            name: format!("{window}, {}", time(times.wall)),
+            parts: parts.into(),
+            width: 0.0,
+        }),
+        SheetBlock::Table(table),
+    ]
+}
+
+fn step_table(steps: &[TraceStep]) -> SheetTable {
+    SheetTable::filled(
+        steps.iter().take(ROWS),
+        &[
+            ("step", &|step: &&TraceStep| step.name.clone()),
+            ("time", &|step| time(step.dur_ns)),
+            ("busy", &|step| known(step.busy_ns, time)),
+            ("kernels", &|step| {
+                known(step.kernels_by_launch.or(step.kernels_by_start), count)
+            }),
+            ("syncs", &|step| known(step.syncs, count)),
+            ("host-device copies", &|step| {
+                known(step.host_device_copies, count)
+            }),
+        ],
+    )
+}
+
+/// Returns the lints and the doubts about the trace.
+fn lint_blocks(summary: &Summary) -> Vec<SheetBlock> {
+    let mut out = vec![SheetBlock::Heading("Lints".to_owned())];
     if summary.lints.is_empty() {
         out.push(SheetBlock::Intro("Nothing was found.".to_owned()));
     }
@@ -123,25 +149,16 @@ pub fn sheet(summary: &Summary, trace: &Trace) -> Sheet {
         )));
     }
     out.extend(doubts(summary).map(SheetBlock::Remark));
-    if let Some(unread) = &summary.unread {
-        out.push(SheetBlock::Heading("Not read".to_owned()));
-        for rows in &unread.why {
-            out.push(SheetBlock::Remark(format!(
-                "{}: {}; the first at {}",
-                rows.count, rows.why, rows.first
-            )));
-        }
-    }
-    Sheet(out)
+    out
 }
 
-/// Returns a remark on the rows that a list leaves out; `None` if it has all.
-fn shorter(rows: usize) -> Option<SheetBlock> {
-    let more = rows.checked_sub(ROWS).filter(|more| *more > 0)?;
-    Some(SheetBlock::Remark(format!("{more} more are shorter")))
+/// Returns a remark on the rows that a list leaves out, of all its `rows`; `None` if it has all of them.
+fn remark_on_other_rows(rows: usize) -> Option<SheetBlock> {
+    let others = rows.saturating_sub(ROWS);
+    (others > 0).then(|| SheetBlock::Remark(format!("{others} more are shorter")))
 }
 
-/// Returns a bar with the time of each family. The full width stands for `width` nanoseconds.
+/// Returns a bar with the time of each family. The full width is `width` nanoseconds, or the sum of all families if that is more.
 fn families(name: &str, time: impl Fn(Family) -> u64, width: u64) -> StackedBar {
     StackedBar {
         name: name.to_owned(),
@@ -181,8 +198,7 @@ fn kernels(rows: &[KernelTotals]) -> SheetTable {
 }
 
 /// Draws the first step in which a device works, or the whole trace if no steps are annotated.
-fn drawn(summary: &Summary, trace: &Trace) -> Option<LaneChart> {
-    let steps = summary.steps.as_deref().unwrap_or_default();
+fn lane_chart(steps: &[TraceStep], trace: &Trace) -> Option<LaneChart> {
     let is_busy = |step: &&TraceStep| step.busy_ns.is_none_or(|ns| ns > 0);
     let step = steps.iter().find(is_busy).or(steps.first());
     let whole = || trace.span(|_| true);
@@ -196,22 +212,27 @@ fn drawn(summary: &Summary, trace: &Trace) -> Option<LaneChart> {
             && slice.start < to
             && slice.start.abs_diff(slice.end) < width
     };
+    // Lanes of devices come before lanes of the host.
     let mut lanes: BTreeMap<(bool, usize), Vec<LaneSlice>> = BTreeMap::new();
     for slice in trace.slices.iter().filter(is_shown) {
         let lane = slice.lane as usize;
-        let host = trace.lanes[lane].kind != LaneKind::Device;
-        let pieces = lanes.entry((host, lane)).or_default();
+        let is_host = trace.lanes[lane].kind != LaneKind::Device;
+        let drawn = lanes.entry((is_host, lane)).or_default();
         let begin = slice.start.max(from);
         let place = begin.abs_diff(from) as f64 / width as f64;
         let length = slice.end.min(to).abs_diff(begin) as f64 / width as f64;
-        if pieces.len() < PIECES {
-            pieces.push((place, length, colour(trace, slice)));
+        if drawn.len() < SLICES {
+            drawn.push((place, length, colour(trace, slice)));
         }
     }
-    let alone = trace.processes.is_empty() && trace.devices.len() < 2;
-    let name = |lane: usize| match &trace.lanes[lane] {
-        lane if alone => format!("{} {}", lane.group, lane.name),
-        lane => trace.lane_title(lane),
+    let has_one_device = trace.processes.is_empty() && trace.devices.len() < 2;
+    let name = |lane: usize| {
+        let lane = &trace.lanes[lane];
+        if has_one_device {
+            format!("{} {}", lane.group, lane.name)
+        } else {
+            trace.lane_title(lane)
+        }
     };
     (!lanes.is_empty()).then(|| LaneChart {
         name: step.map_or("The whole trace".to_owned(), |step| step.name.clone()),
@@ -220,12 +241,12 @@ fn drawn(summary: &Summary, trace: &Trace) -> Option<LaneChart> {
         lanes: lanes
             .into_iter()
             .take(LANES)
-            .map(|((_, lane), pieces)| (name(lane), pieces))
+            .map(|((_, lane), slices)| (name(lane), slices))
             .collect(),
     })
 }
 
-/// The meaning of colours on lanes of the host. A kernel has the colour of its family.
+/// The legend of the lanes of the host. On lanes of a device, a kernel has the colour of its family.
 const KEYS: [(&str, usize); 6] = [
     ("forward", 0),
     ("backward", 1),
@@ -235,14 +256,14 @@ const KEYS: [(&str, usize); 6] = [
     ("other calls and ranges", 5),
 ];
 
-/// Returns the colour of a slice. A kernel has the colour of its family.
+/// Returns the number of the colour of a slice. A kernel has the colour of its family.
 pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     let name = trace.name(slice.name);
     match slice.kind {
         SliceKind::Kernel => {
             let family = trace.family(slice.name);
-            let mut families = FAMILIES.iter();
-            families.position(|other| *other == family).unwrap_or(5)
+            let index = FAMILIES.iter().position(|other| *other == family);
+            index.unwrap_or(5)
         }
         SliceKind::Copy | SliceKind::Memset => 6,
         SliceKind::Graph => 0,
@@ -257,7 +278,7 @@ pub fn colour(trace: &Trace, slice: &Slice) -> usize {
     }
 }
 
-/// Returns the sheet of two traces.
+/// Returns the sheet that compares two traces.
 pub fn comparison(traces: &TraceComparison) -> Sheet {
     let [a, b] = &traces.files;
     let mut out = vec![
@@ -269,12 +290,8 @@ pub fn comparison(traces: &TraceComparison) -> Sheet {
             &traces.figures,
             &[
                 ("", &|row: &&ComparedFigure| row.name.to_owned()),
-                ("A", &|row| {
-                    known(row.both.a, |value| shown(value, row.unit))
-                }),
-                ("B", &|row| {
-                    known(row.both.b, |value| shown(value, row.unit))
-                }),
+                ("A", &|row| shown(row.both.a, row.unit)),
+                ("B", &|row| shown(row.both.b, row.unit)),
                 ("B / A", &|row| or_dash(row.ratio, |ratio| show(ratio, 2))),
             ],
         )),
@@ -287,36 +304,8 @@ pub fn comparison(traces: &TraceComparison) -> Sheet {
         };
         out.push(SheetBlock::Remark(format!("lints of {side}: {names}")));
     }
-    out.push(SheetBlock::Heading("Families".to_owned()));
-    type Side = fn(&FamilyRow) -> Option<Share>;
-    let sides_of: [(&str, Side); 2] = [("A", |row| row.both.a), ("B", |row| row.both.b)];
-    let total = |side: Side, family: Option<Family>| {
-        let rows = traces.families.iter();
-        rows.filter(|row| family.is_none_or(|family| family == row.family))
-            .filter_map(side)
-            .map(|share| share.total_ns)
-            .sum()
-    };
-    let longest = sides_of
-        .map(|(_, side)| total(side, None))
-        .into_iter()
-        .max();
-    for (name, side) in sides_of {
-        let name = format!("{name}: {}", time(total(side, None)));
-        let by_family = |family| total(side, Some(family));
-        out.push(SheetBlock::Parts(families(
-            &name,
-            by_family,
-            longest.unwrap_or(0),
-        )));
-    }
-    let families: Vec<_> = traces
-        .families
-        .iter()
-        .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b))
-        .collect();
-    out.push(SheetBlock::Table(sides("family", families, 1..7)));
-    for (title, rows, of) in [
+    out.extend(family_blocks(&traces.families));
+    for (title, rows, columns) in [
         ("In both", &traces.kernels, 1..7),
         ("Vanished: in A alone", &traces.vanished, 1..4),
         ("New: in B alone", &traces.new, 4..7),
@@ -324,27 +313,53 @@ pub fn comparison(traces: &TraceComparison) -> Sheet {
         out.push(SheetBlock::Heading(format!("{title}, {}", rows.len())));
         let row = |row: &NameRow| (row.short.clone(), row.both.a, row.both.b);
         if !rows.is_empty() {
-            out.push(SheetBlock::Table(sides(
-                "name",
-                rows.iter().take(ROWS).map(row).collect(),
-                of,
-            )));
+            let shown = rows.iter().take(ROWS).map(row).collect();
+            out.push(SheetBlock::Table(sides("name", shown, columns)));
         }
-        out.extend(shorter(rows.len()));
+        out.extend(remark_on_other_rows(rows.len()));
     }
     Sheet(out)
 }
 
-/// A name, and its executions in A and in B.
+/// Returns the times of the families in A and in B, as two bars of one scale and as a table.
+fn family_blocks(rows: &[FamilyRow]) -> [SheetBlock; 4] {
+    type Side = fn(&FamilyRow) -> Option<Share>;
+    let total = |side: Side, family: Option<Family>| -> u64 {
+        rows.iter()
+            .filter(|row| family.is_none_or(|family| family == row.family))
+            .filter_map(side)
+            .map(|share| share.total_ns)
+            .sum()
+    };
+    let a: Side = |row| row.both.a;
+    let b: Side = |row| row.both.b;
+    let longer = total(a, None).max(total(b, None));
+    let bar = |name: &str, side: Side| {
+        let name_and_time = format!("{name}: {}", time(total(side, None)));
+        let by_family = |family| total(side, Some(family));
+        SheetBlock::Parts(families(&name_and_time, by_family, longer))
+    };
+    let by_side = rows
+        .iter()
+        .map(|row| (row.family.label().to_owned(), row.both.a, row.both.b));
+    [
+        SheetBlock::Heading("Families".to_owned()),
+        bar("A", a),
+        bar("B", b),
+        SheetBlock::Table(sides("family", by_side.collect(), 1..7)),
+    ]
+}
+
+/// A name with its executions in A and in B; `None` where the trace has none.
 type Sides = (String, Option<Share>, Option<Share>);
 
-/// Returns the table of names in both traces. `columns` is 1 to 3 for A alone, 4 to 6 for B alone, or 1 to 6 for both.
-fn sides(what: &str, rows: Vec<Sides>, columns: Range<usize>) -> SheetTable {
+/// Returns a table of names with their calls, times and shares. `columns` is `1..4` for A alone, `4..7` for B alone, or `1..7` for both.
+fn sides(heading: &str, rows: Vec<Sides>, columns: Range<usize>) -> SheetTable {
     let calls = |side: Option<Share>| or_dash(side, |side| count(side.calls));
     let total = |side: Option<Share>| or_dash(side, |side| time(side.total_ns));
     let part = |side: Option<Share>| or_dash(side, |side| share(side.share_of_kernels));
     let all: [FilledColumn<'_, Sides>; 7] = [
-        (what, &|(name, ..)| name.clone()),
+        (heading, &|(name, ..)| name.clone()),
         ("A calls", &|(_, a, _)| calls(*a)),
         ("A time", &|(_, a, _)| total(*a)),
         ("A share", &|(_, a, _)| part(*a)),
@@ -356,13 +371,13 @@ fn sides(what: &str, rows: Vec<Sides>, columns: Range<usize>) -> SheetTable {
     SheetTable::filled(rows, &shown)
 }
 
-/// Writes a compared figure with its unit.
-fn shown(value: f64, unit: &str) -> String {
-    match unit {
+/// Writes a compared figure in the words for its unit.
+fn shown(figure: Option<f64>, unit: &str) -> String {
+    known(figure, |value| match unit {
         "ns" => duration(value / 1e6),
         "share" => share(value),
         "B" => bytes(value as u64),
         _ if value.fract() != 0.0 => show(value, 1),
         _ => show(value, 0),
-    }
+    })
 }

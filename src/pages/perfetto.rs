@@ -16,15 +16,15 @@ mod tests {
     use protocol::{Event, KernelRow, Num, PhaseTimes, Slot, Step, StepProfile, StreamLine};
 
     #[test]
-    fn a_recording_reads_back_with_its_steps_phases_and_kernels() {
-        let step = |i: u64| Step {
+    fn a_written_trace_is_read_back_with_its_steps_phases_and_kernels() {
+        let step = |number: u64| Step {
             slot: Slot::A,
-            step: i,
+            step: number,
             loss: Some(Num(6.9)),
             ms: 10.0,
             synced: true,
-            profiled: i == 2,
-            phases: (i < 2).then_some(PhaseTimes {
+            profiled: number == 2,
+            phases: (number < 2).then_some(PhaseTimes {
                 forward: 3.0,
                 backward: 5.0,
                 optimizer: 1.0,
@@ -34,13 +34,13 @@ mod tests {
             }),
             clocks: None,
         };
-        // The second line was written a little early: its step would begin before the end of the first step.
+        // A step takes 10 ms. The second line was written early, so its step would begin before the end of the first one.
         let mut lines: Vec<StreamLine> = [0.010, 0.019, 0.030]
             .into_iter()
-            .enumerate()
-            .map(|(i, t)| StreamLine {
+            .zip(0..)
+            .map(|(t, number)| StreamLine {
                 t,
-                event: Event::Step(step(i as u64)),
+                event: Event::Step(step(number)),
             })
             .collect();
         let row = |phase: &str, calls| KernelRow {
@@ -64,15 +64,11 @@ mod tests {
         let total = bytes.len() as u64;
         let back = read("a", std::io::Cursor::new(bytes), total).expect("a trace");
         let figures = summary(&back);
-        assert_eq!(
-            (figures.kernels, figures.distinct_names, figures.kernel_ns),
-            (6, 1, 4_000_000)
-        );
-        assert_eq!(
-            figures.steps.expect("steps").len(),
-            2,
-            "the profiled one says so"
-        );
+        assert_eq!(figures.kernels, 4 + 2, "the calls of both rows");
+        assert_eq!(figures.distinct_names, 1);
+        assert_eq!(figures.kernel_ns, 4_000_000, "2 ms for each row");
+        let steps = figures.steps.expect("steps");
+        assert_eq!(steps.len(), 2, "the profiled step has another name");
         let names: Vec<&str> = back
             .slices_of(SliceKind::Annotation)
             .map(|range| back.name(range.name))
@@ -83,8 +79,11 @@ mod tests {
                 .iter()
                 .any(|lane| lane.name.contains("profiled steps"))
         );
-        let mut counters = back.counters.iter();
-        assert!(counters.any(|counter| counter.name.contains("loss")));
+        let has_loss = back
+            .counters
+            .iter()
+            .any(|counter| counter.name.contains("loss"));
+        assert!(has_loss);
         let starts: Vec<i64> = back
             .slices_of(SliceKind::Annotation)
             .map(|range| range.start)

@@ -1,5 +1,5 @@
-//! A page about the runs of a stream, which is equal for a live session and its recording. It has one section for each configuration of a
-//! stage: the longest run, with the figures of other runs where the longest run lacks them.
+//! Writes a page about the runs of a stream. It is equal for a live session and for the recording of this session. It has one section for
+//! each configuration of a stage. The section shows the longest run, with the figures of other runs where the longest run lacks them.
 
 mod section;
 
@@ -11,8 +11,8 @@ use protocol::units::Digits;
 use protocol::*;
 use section::Section;
 
-/// A run with fewer points than this does not replace a saved run.
-const FEW: usize = 10;
+/// A run replaces a saved run only if its curve has at least this number of points.
+const MIN_POINTS: usize = 10;
 
 /// The sections of a report. A file keeps the last runs of each stage in this form.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -24,14 +24,14 @@ pub struct RunReport {
 }
 
 impl RunReport {
-    /// Reports on the runs of a stream, in the order in which their configurations began.
+    /// Returns the report on the runs of a stream, in the order in which their configurations began.
     pub fn from_story(story: &StreamStory) -> Self {
         let mut runs: Vec<&RunStory> = story.runs().collect();
         runs.sort_by_key(|run| run.number);
         let mut groups: Vec<Vec<&RunStory>> = Vec::new();
         for run in runs {
-            let mut known = groups.iter_mut();
-            match known.find(|group| is_shown_with(group[0], run)) {
+            let is_alike = |group: &&mut Vec<_>| has_same_configuration(group[0], run);
+            match groups.iter_mut().find(is_alike) {
                 Some(group) => group.push(run),
                 None => groups.push(vec![run]),
             }
@@ -61,7 +61,7 @@ impl RunReport {
     pub fn kept(&self, earlier: &Self) -> Self {
         let mut sections: Vec<Section> = Vec::new();
         for section in earlier.sections.iter().chain(&self.sections) {
-            if section.stage() == 0 || section.curve.len() < FEW {
+            if section.stage() == 0 || section.curve.len() < MIN_POINTS {
                 continue;
             }
             sections.retain(|other| {
@@ -85,62 +85,62 @@ impl RunReport {
         self.sections.is_empty()
     }
 
-    fn runs(&self, stage: u32) -> Vec<&Section> {
-        let runs = self.sections.iter();
-        runs.filter(|run| run.stage() == stage).collect()
+    fn sections_of(&self, stage: u32) -> Vec<&Section> {
+        let is_of_stage = |section: &&Section| section.stage() == stage;
+        self.sections.iter().filter(is_of_stage).collect()
     }
 
-    /// Returns the figures of the broken and of the fixed run of a stage, for texts with figures.
+    /// Returns the figures of the last broken and of the last fixed run of a stage, for texts with figures.
     pub fn figures(&self, stage: u32) -> [Option<Finished>; 2] {
-        let runs = self.runs(stage);
         let last_named = |names: &[&str]| {
-            let mut runs = runs.iter().rev();
-            let run = runs.find(|run| names.contains(&run.run.name.as_str()));
-            run.map(|run| run.summed_up())
+            self.sections_of(stage)
+                .into_iter()
+                .rfind(|section| names.contains(&section.run.name.as_str()))
+                .map(Section::summed_up)
         };
         [last_named(&["broken"]), last_named(&["fixed", "custom"])]
     }
 
     /// Returns the curves of a stage, and the device and date of each.
     pub fn curves_of_stage(&self, stage: u32) -> Vec<SheetBlock> {
-        let runs = self.runs(stage);
-        let mut blocks: Vec<SheetBlock> = loss_chart(stage, &runs).into_iter().collect();
-        for run in runs {
-            let on = device_in_words(&run.run);
-            let date = date_or_unknown(&run.date);
+        let sections = self.sections_of(stage);
+        let mut blocks: Vec<SheetBlock> = loss_chart(stage, &sections).into_iter().collect();
+        for section in sections {
+            let device = device_in_words(&section.run);
+            let date = date_or_unknown(&section.date);
             blocks.push(SheetBlock::Remark(format!(
-                "{}: {on}, {date}",
-                run.run.name
+                "{}: {device}, {date}",
+                section.run.name
             )));
         }
         blocks
     }
 
-    /// Returns the runs and the comparisons. With `drawn`, the curves of stages are included.
-    pub fn blocks(&self, drawn: bool) -> Vec<SheetBlock> {
+    /// Returns the runs and the comparisons. The curves of stages are included if `with_curves` is set.
+    pub fn blocks(&self, with_curves: bool) -> Vec<SheetBlock> {
         let mut stages: Vec<u32> = self.sections.iter().map(Section::stage).collect();
         stages.sort_unstable();
         stages.dedup();
         let mut blocks = Vec::new();
         for stage in stages {
-            let runs = self.runs(stage);
-            let mut chart = if drawn || stage == 0 {
-                loss_chart(stage, &runs)
+            let sections = self.sections_of(stage);
+            let mut chart = if with_curves || stage == 0 {
+                loss_chart(stage, &sections)
             } else {
                 None
             };
-            let as_found = runs
+            let as_found = sections
                 .iter()
-                .find(|run| run.run.slot == Slot::A)
-                .and_then(|run| run.run.config.as_ref());
-            for run in &runs {
-                let configs = run.run.config.as_ref().zip(as_found);
+                .find(|section| section.run.slot == Slot::A)
+                .and_then(|section| section.run.config.as_ref());
+            for section in &sections {
+                let configs = section.run.config.as_ref().zip(as_found);
                 let changes = configs.map(|(config, found)| config.values_unlike(found));
-                blocks.extend(run.blocks(&changes.unwrap_or_default()));
+                blocks.extend(section.blocks(&changes.unwrap_or_default()));
                 blocks.extend(chart.take());
             }
-            for (of, pair) in &self.pairs {
-                if *of == stage {
+            for (stage_of_pair, pair) in &self.pairs {
+                if *stage_of_pair == stage {
                     blocks.extend(comparison(stage, pair));
                 }
             }
@@ -160,9 +160,9 @@ impl RunReport {
     }
 }
 
-/// Returns true if both runs have one configuration of a stage. The slot does not matter, except where another program does not tell
-/// its configuration.
-fn is_shown_with(one: &RunStory, other: &RunStory) -> bool {
+/// Returns true if both runs have one configuration of a stage, so that they share a section. The slot does not matter. A run of another
+/// program does not report its configuration, so its slot tells it from the run beside it.
+fn has_same_configuration(one: &RunStory, other: &RunStory) -> bool {
     if one.description.is_foreign() && one.description.slot != other.description.slot {
         return false;
     }
@@ -189,12 +189,12 @@ fn date_or_unknown(date: &str) -> &str {
 }
 
 /// Returns a chart with the losses of a stage's runs; `None` without a run of several points.
-fn loss_chart(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
+fn loss_chart(stage: u32, sections: &[&Section]) -> Option<SheetBlock> {
     let mut curves = Vec::new();
-    for run in runs.iter().filter(|run| run.curve.len() > 1) {
-        let points = run.curve.iter();
+    for section in sections.iter().filter(|section| section.curve.len() > 1) {
+        let points = section.curve.iter();
         curves.push(Curve {
-            name: run.run.name.clone(),
+            name: section.run.name.clone(),
             points: points.map(|(step, loss)| (*step as f64, loss.0)).collect(),
         });
     }
@@ -205,7 +205,7 @@ fn loss_chart(stage: u32, runs: &[&Section]) -> Option<SheetBlock> {
         0 => "Loss over steps".to_owned(),
         stage => format!("Loss over steps, stage {stage}"),
     };
-    let first = runs.first()?;
+    let first = sections.first()?;
     let mut levels = Vec::new();
     for (name, loss) in [("ln V", first.run.ln_vocab), ("entropy", first.run.entropy)] {
         levels.extend(loss.map(|loss| (name.to_owned(), loss)));
@@ -245,10 +245,10 @@ fn comparison(stage: u32, pair: &Pair) -> [SheetBlock; 2] {
 
 /// Returns the keys in which A and B differ, or `nothing`.
 pub fn differing_keys(pair: &Pair) -> String {
-    match pair.differs.join(", ") {
-        none if none.is_empty() => "nothing".to_owned(),
-        differs => differs,
+    if pair.differs.is_empty() {
+        return "nothing".to_owned();
     }
+    pair.differs.join(", ")
 }
 
 /// Returns a sentence with a lint, its reason and its advice.
@@ -258,23 +258,42 @@ pub fn in_words(lint: &Lint) -> String {
 }
 
 /// Writes a loss with four digits after the point; NaN is written as NaN.
-pub fn loss_in_words(x: Num) -> String {
-    if x.0.is_finite() {
-        format!("{:.4}", Digits(x.0))
+pub fn loss_in_words(loss: Num) -> String {
+    if loss.0.is_finite() {
+        format!("{:.4}", Digits(loss.0))
     } else {
-        x.to_string()
+        loss.to_string()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::ops::Range;
+
     use super::*;
     use crate::pages::sheet::absent;
     use protocol::config::{Preset, RunConfig};
 
-    fn begun(learning_rate: f64, from_step: u64, paired: bool) -> Event {
+    /// A run of stage 1 that a test plays. Runs with different learning rates have different configurations.
+    struct PlayedRun {
+        learning_rate: f64,
+        /// The steps that the run makes.
+        steps: Range<u64>,
+        /// True if the run is a side of a paired comparison.
+        paired: bool,
+    }
+
+    fn run(learning_rate: f64, steps: Range<u64>) -> PlayedRun {
+        PlayedRun {
+            learning_rate,
+            steps,
+            paired: false,
+        }
+    }
+
+    fn started(played: &PlayedRun) -> Event {
         let mut config = RunConfig::preset(Preset::Tiny);
-        config.train.learning_rate = learning_rate;
+        config.train.learning_rate = played.learning_rate;
         let run = RunSpec {
             stage: 1,
             ..RunSpec::new("broken", &config)
@@ -288,42 +307,41 @@ mod tests {
             ln_vocab: 6.9,
             entropy: None,
             forward_flops: 1.0,
-            from_step,
-            roof: None,
-            paired,
+            from_step: played.steps.start,
+            peaks: None,
+            paired: played.paired,
             matrix_cores: false,
             request: 0,
         })
     }
 
-    /// Plays runs with two learning rates: where each begins, whether it is a side of pairs, and the steps that it makes.
-    fn played(runs: &[(f64, u64, bool, std::ops::Range<u64>)]) -> StreamStory {
+    /// Plays runs one after the other. The peak of memory of each run is its number, counted from 1.
+    fn story_of(runs: &[PlayedRun]) -> StreamStory {
         let mut story = StreamStory::default();
-        for (peak, (rate, from, paired, made)) in (1..).zip(runs.iter().cloned()) {
-            story.hear(&begun(rate, from, paired), 0);
-            steps(&mut story, made);
-            story.hear(
-                &Event::Memory(Memory {
-                    peak_bytes: Some(peak),
-                    ..Memory::default()
-                }),
-                0,
-            );
+        for (number, run) in (1..).zip(runs) {
+            story.on_event(&started(run), 0);
+            make_steps(&mut story, run.steps.clone());
+            let memory = Memory {
+                peak_bytes: Some(number),
+                ..Memory::default()
+            };
+            story.on_event(&Event::Memory(memory), 0);
         }
         story
     }
 
-    fn steps(story: &mut StreamStory, steps: std::ops::Range<u64>) {
+    fn make_steps(story: &mut StreamStory, steps: Range<u64>) {
         for step in steps {
             let step = Step {
                 step,
                 loss: Some(Num(7.0 - step as f64 / 1000.0)),
                 ..Step::default()
             };
-            story.hear(&Event::Step(step), 0);
+            story.on_event(&Event::Step(step), 0);
         }
     }
 
+    /// Returns the points of the first curve that is drawn.
     fn points(report: &RunReport) -> Vec<(f64, f64)> {
         let blocks = report.blocks(true);
         let chart = blocks.iter().find_map(|block| match block {
@@ -335,69 +353,78 @@ mod tests {
 
     #[test]
     fn peaks_that_were_measured_after_the_first_loss_are_in_the_report() {
-        let mut story = played(&[(0.1, 0, false, 0..1)]);
+        let mut story = story_of(&[run(0.1, 0..1)]);
         let calibrated = Event::Calibrated {
             device: Device::default(),
-            roof: Roof::default(),
+            peaks: Peaks::default(),
         };
-        story.hear(&calibrated, 0);
-        assert!(RunReport::from_story(&story).sections[0].run.roof.is_some());
+        story.on_event(&calibrated, 0);
+        assert!(
+            RunReport::from_story(&story).sections[0]
+                .run
+                .peaks
+                .is_some()
+        );
     }
 
     #[test]
-    fn a_curve_never_runs_back() {
+    fn a_curve_has_the_longest_run_and_never_goes_back_to_an_earlier_step() {
         let mut runs = vec![
-            (0.1, 0, false, 0..50),
+            run(0.1, 0..50),
             // Pairs begin at step 0 and do not belong to the curve.
-            (0.1, 0, true, 0..20),
-            (0.1, 50, false, 50..60),
-            // Another run trains these weights in between.
-            (0.2, 60, false, 60..90),
-            (0.1, 90, false, 90..99),
+            PlayedRun {
+                paired: true,
+                ..run(0.1, 0..20)
+            },
+            run(0.1, 50..60),
+            // Another configuration trains these weights in between.
+            run(0.2, 60..90),
+            run(0.1, 90..99),
             // The run is started again, but makes fewer steps.
-            (0.1, 0, false, 0..30),
+            run(0.1, 0..30),
         ];
-        let ends = |runs: &[(f64, u64, bool, std::ops::Range<u64>)]| {
-            let report = RunReport::from_story(&played(runs));
+        let assert_last_step = |runs: &[PlayedRun], expected: u64| {
+            let report = RunReport::from_story(&story_of(runs));
             let points = points(&report);
             assert!(points.is_sorted_by(|a, b| a.0 < b.0), "{points:?}");
-            assert_eq!(report.sections.len(), 2);
+            assert_eq!(report.sections.len(), 2, "one for each configuration");
             let last = report.sections[0].last.map(|(step, _)| step);
-            (points.last().map(|point| point.0), last)
+            assert_eq!(last, Some(expected));
+            let last_point = points.last().map(|point| point.0);
+            assert_eq!(last_point, Some(expected as f64));
         };
-        assert_eq!(ends(&runs), (Some(59.0), Some(59)));
-        runs.push((0.1, 0, false, 0..80));
-        assert_eq!(ends(&runs), (Some(79.0), Some(79)));
+        assert_last_step(&runs, 59);
+        runs.push(run(0.1, 0..80));
+        assert_last_step(&runs, 79);
     }
 
     #[test]
-    fn a_run_that_goes_on_joins_its_curve() {
-        let report =
-            RunReport::from_story(&played(&[(0.1, 0, false, 0..50), (0.1, 50, false, 50..60)]));
+    fn a_run_that_continues_joins_its_curve() {
+        let report = RunReport::from_story(&story_of(&[run(0.1, 0..50), run(0.1, 50..60)]));
         let last = report.sections[0].last;
         assert_eq!(last.map(|(step, _)| step), Some(59));
     }
 
     #[test]
-    fn figures_are_those_of_the_run_whose_curve_is_drawn() {
+    fn figures_come_from_the_run_whose_curve_is_drawn() {
         let runs = [
-            (0.1, 0, false, 0..50),
-            (0.1, 0, false, 0..30),
-            (0.2, 30, false, 30..60),
+            run(0.1, 0..50),
+            run(0.1, 0..30),
+            run(0.2, 30..60),
             // The first run continues with weights that another run has trained.
-            (0.1, 60, false, 60..90),
+            run(0.1, 60..90),
             // The first run is started again and makes more steps.
-            (0.1, 0, false, 0..60),
+            run(0.1, 0..60),
         ];
         for (number, expected) in [(1, 1), (2, 1), (3, 1), (4, 1), (5, 5)] {
-            let report = RunReport::from_story(&played(&runs[..number]));
+            let report = RunReport::from_story(&story_of(&runs[..number]));
             let memory = report.sections[0].memory.as_ref();
             assert_eq!(memory.and_then(|memory| memory.peak_bytes), Some(expected));
         }
     }
 
     #[test]
-    fn what_a_run_did_not_tell_has_its_reason() {
+    fn a_figure_that_a_run_did_not_report_has_a_reason() {
         let mut story = StreamStory::default();
         let run = RunDescription {
             name: "train.py".to_owned(),
@@ -405,7 +432,7 @@ mod tests {
             ..RunDescription::default()
         };
         story.begin(run, 0);
-        steps(&mut story, 0..3);
+        make_steps(&mut story, 0..3);
         let text = RunReport::from_story(&story).sheet().markdown();
         assert!(text.contains("train.py, rank 3"), "{text}");
         let row = text.lines().find(|line| line.contains("ln V"));
@@ -415,17 +442,16 @@ mod tests {
         );
     }
 
-    /// Reads a file that an earlier version wrote.
     #[test]
-    fn runs_that_were_kept_are_read_back() {
-        let kept = r#"{"hello":{"protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"},"sections":[{"started":STARTED,"date":"2026-11-20","first":[0,6.9],"last":[40,"NaN"],"curve":[[0,6.9],[2,6.8]],"every":2,"throughput":null,"kernels":null,"gradients":null,"memory":null,"lints":[],"ended":null,"others":null}],"pairs":[]}"#;
-        let Event::Started(started) = begun(0.1, 0, false) else {
+    fn a_file_of_an_earlier_version_is_read_and_written_unchanged() {
+        let template = r#"{"hello":{"protocol":1,"version":"0.1.0","pid":1,"os":"linux","cores":2,"date":"2026-11-21"},"sections":[{"started":STARTED,"date":"2026-11-20","first":[0,6.9],"last":[40,"NaN"],"curve":[[0,6.9],[2,6.8]],"every":2,"throughput":null,"kernels":null,"gradients":null,"memory":null,"lints":[],"ended":null,"others":null}],"pairs":[]}"#;
+        let Event::Started(started) = started(&run(0.1, 0..1)) else {
             unreachable!()
         };
-        let started = serde_json::to_string(&started).expect("plain data");
-        let kept = kept.replace("STARTED", &started);
-        let report: RunReport = serde_json::from_str(&kept).expect("a file of today");
+        let started_json = serde_json::to_string(&started).expect("plain data");
+        let file = template.replace("STARTED", &started_json);
+        let report: RunReport = serde_json::from_str(&file).expect("a report");
         assert_eq!(report.sections[0].curve[1], (2, Num(6.8)));
-        assert_eq!(serde_json::to_string(&report).expect("plain data"), kept);
+        assert_eq!(serde_json::to_string(&report).expect("plain data"), file);
     }
 }

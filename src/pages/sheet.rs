@@ -1,10 +1,11 @@
-//! A result as headings, tables, remarks and drawings. It can be written as plain text or Markdown; `html` writes it as a page. A sheet
-//! knows columns, but no measurements.
+//! A sheet is a result as headings, tables, remarks and drawings. It can be written as plain text or Markdown, and `html` writes it as a
+//! page. A sheet knows columns, but no measurements: the other modules of `pages` fill it.
 
 use crate::sanitize::{markdown as escaped, plain as clean};
 use protocol::NO_INTERVAL;
 use protocol::units;
 
+use crate::scale::Scale;
 use crate::table;
 
 /// A whole result, from top to bottom.
@@ -15,7 +16,7 @@ pub struct Sheet(pub Vec<SheetBlock>);
 #[derive(Clone, Debug)]
 pub enum SheetBlock {
     Title(String),
-    /// A sentence below the title.
+    /// A sentence below the title or a heading.
     Intro(String),
     Heading(String),
     Table(SheetTable),
@@ -27,13 +28,13 @@ pub enum SheetBlock {
     Lanes(LaneChart),
 }
 
-/// The parts of a whole as a bar. Text and Markdown leave it out, because tables have its figures.
+/// A bar that is divided into the parts of a whole. Text and Markdown leave it out, because tables have its figures.
 #[derive(Clone, Debug)]
 pub struct StackedBar {
     pub name: String,
     /// The name and the size of each part.
     pub parts: Vec<(String, f64)>,
-    /// The size of the full width of the bar, if it is more than the sum of all parts.
+    /// The size that fills the whole width. It counts where it is more than the sum of all parts, as for two bars of one scale.
     pub width: f64,
 }
 
@@ -41,9 +42,9 @@ pub struct StackedBar {
 #[derive(Clone, Debug)]
 pub struct LaneChart {
     pub name: String,
-    /// The time of the whole width, in words.
+    /// The time that the whole width shows, in words.
     pub width: String,
-    /// The meaning of each colour.
+    /// The legend: a name and the number of its colour.
     pub keys: Vec<(&'static str, usize)>,
     /// The name of each lane, and its events.
     pub lanes: Vec<(String, Vec<LaneSlice>)>,
@@ -69,19 +70,16 @@ pub struct Curve {
     pub points: Vec<(f64, f64)>,
 }
 
-/// Ranges on a scale, one below the other, and a measured value. Text and Markdown only have its words.
+/// Ranges on a scale, one below the other, and a measured value. Text and Markdown have only its caption.
 #[derive(Clone, Debug)]
 pub struct RangeScale {
-    /// The words.
-    pub said: String,
-    pub from: f64,
-    pub to: f64,
-    /// True if the scale is logarithmic.
-    pub log: bool,
-    pub ranges: Vec<(f64, f64)>,
+    pub caption: String,
+    pub scale: Scale,
+    /// The lower and the upper end of each range.
+    pub ranges: Vec<[f64; 2]>,
     /// The measured value.
     pub mark: Option<f64>,
-    /// The value at which two things are equal.
+    /// The value at which both sides of a comparison are equal, such as 1 for a ratio.
     pub even: Option<f64>,
 }
 
@@ -92,21 +90,21 @@ pub struct SheetTable {
     pub rows: Vec<Vec<String>>,
 }
 
-/// A column: its head, and a function that returns the cell for a thing.
+/// A column: its head, and a function that returns the cell of an item.
 pub type FilledColumn<'a, T> = (&'a str, &'a dyn Fn(&T) -> String);
 
 impl SheetTable {
-    /// Returns a table with a row for each thing.
-    pub fn filled<T>(things: impl IntoIterator<Item = T>, columns: &[FilledColumn<'_, T>]) -> Self {
-        let cells = |thing: T| {
+    /// Returns a table with a row for each item.
+    pub fn filled<T>(items: impl IntoIterator<Item = T>, columns: &[FilledColumn<'_, T>]) -> Self {
+        let cells = |item: T| {
             columns
                 .iter()
-                .map(|(_, cell)| clean(&cell(&thing)))
+                .map(|(_, cell)| clean(&cell(&item)))
                 .collect()
         };
         Self {
             head: columns.iter().map(|(head, _)| clean(head)).collect(),
-            rows: things.into_iter().map(cells).collect(),
+            rows: items.into_iter().map(cells).collect(),
         }
     }
 
@@ -164,7 +162,7 @@ impl Sheet {
                     out += &table.text();
                 }
                 SheetBlock::Remark(text) => out += &format!("  {}\n", clean(text)),
-                SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.said)),
+                SheetBlock::Scale(scale) => out += &format!("  {}\n", clean(&scale.caption)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
             after_table = matches!(block, SheetBlock::Table(_));
@@ -186,7 +184,7 @@ impl Sheet {
                     out += if after_remark { "" } else { "\n" };
                     out += &format!("- {}\n", escaped(text));
                 }
-                SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.said)),
+                SheetBlock::Scale(scale) => out += &format!("\n{}\n", escaped(&scale.caption)),
                 SheetBlock::Chart(_) | SheetBlock::Parts(_) | SheetBlock::Lanes(_) => {}
             }
             after_remark = matches!(block, SheetBlock::Remark(_));
@@ -223,7 +221,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up_and_bars_are_escaped() {
+    fn columns_line_up_in_text_and_vertical_bars_are_escaped_in_markdown() {
         let table = SheetTable::filled(
             [("v1", "12.50"), ("v2", "a|b")],
             &[

@@ -1,27 +1,28 @@
-//! Decides which lines of a long run a recording keeps: all lines of the first minute, then a limited number a second.
-//! Starts, lints, verdicts, failures and summaries are always kept, heartbeats never.
+//! The choice of the lines that a recording keeps of a long run: all lines of the first minute, and then only a few in a second. Starts,
+//! lints, verdicts, failures and summaries are always kept, heartbeats never.
 
 use std::collections::HashMap;
 
 use protocol::{Event, Slot};
 
-/// The seconds at the beginning of a stream whose lines are all kept.
+/// All lines of the stream's first seconds are kept.
 const WHOLE_S: f64 = 60.0;
 
-/// The times of the last kept lines, by kind of line and slot.
+/// Chooses the lines of one recording.
 #[derive(Debug, Default)]
 pub(super) struct Thinning {
+    /// The time of the last line that was kept, in seconds, by kind of line and slot.
     last: HashMap<(&'static str, Slot), f64>,
 }
 
 impl Thinning {
-    /// Returns true if a line at `t` seconds is kept. With at most 10 steps a second of 250 bytes, and a profile of 26 KB every 5 s, an
-    /// hour has about 10 + 19 MB.
+    /// Returns true if a line at `t` seconds is kept. An hour takes about 29 MB: 10 MB for 10 steps a second of 250 bytes each, and 19 MB
+    /// for a profile of 26 KB every 5 seconds.
     pub(super) fn keeps(&mut self, t: f64, event: &Event) -> bool {
         if event.begins_run().is_some() || matches!(event, Event::Run(_)) {
             self.last.clear();
         }
-        let (kind, slot, gap) = match event {
+        let (kind, slot, interval_s) = match event {
             Event::Heartbeat { .. } => return false,
             Event::Step(step) => ("step", step.slot, 0.1),
             Event::Throughput(throughput) => ("throughput", throughput.slot, 1.0),
@@ -35,7 +36,7 @@ impl Thinning {
             _ => return true,
         };
         let last = self.last.entry((kind, slot)).or_insert(f64::NEG_INFINITY);
-        if t < WHOLE_S || t - *last >= gap {
+        if t < WHOLE_S || t - *last >= interval_s {
             *last = t;
             return true;
         }
@@ -63,7 +64,7 @@ mod tests {
             entropy: None,
             forward_flops: 1.0,
             from_step: 0,
-            roof: None,
+            peaks: None,
             paired: false,
             matrix_cores: false,
             request: 0,

@@ -1,4 +1,5 @@
-//! Finds the editor that opens a learner's file, and opens it: beside the workshop where the environment can do that, else in its place.
+//! Finds the learner's editor and opens files in it. An editor with a window of its own, or a pane of tmux, opens beside the workshop. Any
+//! other editor takes the place of the workshop until it ends.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -12,9 +13,10 @@ use protocol::handle::split_words;
 /// A command that opens a file. The file is its last argument.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Editor {
-    words: Vec<String>,
+    /// The program and its arguments before the file.
+    command: Vec<String>,
     window: Window,
-    at_line: AtLine,
+    line_argument: LineArgument,
 }
 
 /// The place where the editor draws.
@@ -28,21 +30,21 @@ enum Window {
     Tmux,
 }
 
-/// The form in which the editor is told at which line to open the file.
+/// How a line number is passed to the editor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum AtLine {
+enum LineArgument {
     /// `file:13`
     Colon,
     /// `+13 file`
     Plus,
     /// `--line-number 13 file`
     Option,
-    /// The editor opens the file without a line.
+    /// The editor takes no line number, or it is not known how.
     Unknown,
 }
 
-impl AtLine {
-    /// Returns the form that the editor with this name takes.
+impl LineArgument {
+    /// Returns how the editor with this name takes a line number.
     fn for_editor(name: &str) -> Self {
         match name {
             "vi" | "vim" | "nvim" | "gvim" | "view" | "nano" | "emacs" | "emacsclient"
@@ -52,6 +54,7 @@ impl AtLine {
         }
     }
 
+    /// Returns the arguments that open a file at a line, from 1.
     fn arguments(self, file: &Path, line: Option<u32>) -> Vec<OsString> {
         let mut name = file.as_os_str().to_owned();
         match (self, line) {
@@ -67,39 +70,42 @@ impl AtLine {
 }
 
 impl Editor {
-    /// Finds the editor that the environment names, or `None` if it names none.
+    /// Finds the editor that the environment names. `variable` returns the value of an environment variable. `None` if no editor is named.
     pub(super) fn find(variable: impl Fn(&str) -> Option<String>) -> Option<Self> {
-        let set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
-        let own = |words: &[&str], at_line: AtLine| {
-            Some(Self {
-                words: words.iter().map(|word| (*word).to_owned()).collect(),
-                window: Window::Own,
-                at_line,
-            })
-        };
-        if set("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
-            return own(&["code", "--goto"], AtLine::Colon);
+        let is_set = |name: &str| variable(name).filter(|value| !value.trim().is_empty());
+        if is_set("TERM_PROGRAM").is_some_and(|program| program == "vscode") {
+            return Some(Self::with_window(&["code", "--goto"], LineArgument::Colon));
         }
-        if set("ZELLIJ").is_some() {
-            return own(&["zellij", "action", "edit"], AtLine::Option);
+        if is_set("ZELLIJ").is_some() {
+            let command = ["zellij", "action", "edit"];
+            return Some(Self::with_window(&command, LineArgument::Option));
         }
-        let line = ["VISUAL", "EDITOR"].into_iter().find_map(&set)?;
-        let mut words = split_words(&line).ok()?;
-        let stem = Path::new(words.first()?).file_stem();
+        let line = ["VISUAL", "EDITOR"].into_iter().find_map(&is_set)?;
+        let mut command = split_words(&line).ok()?;
+        let stem = Path::new(command.first()?).file_stem();
         let name = stem.map_or_else(String::new, |name| name.to_string_lossy().into_owned());
-        if ["code", "codium"].contains(&name.as_str()) && words.len() == 1 {
-            words.push("--goto".to_owned());
+        if ["code", "codium"].contains(&name.as_str()) && command.len() == 1 {
+            command.push("--goto".to_owned());
         }
         let window = match name.as_str() {
             "code" | "codium" | "subl" | "zed" | "gedit" | "kate" | "gvim" => Window::Own,
-            _ if set("TMUX").is_some() => Window::Tmux,
+            _ if is_set("TMUX").is_some() => Window::Tmux,
             _ => Window::Here,
         };
         Some(Self {
-            at_line: AtLine::for_editor(&name),
-            words,
+            line_argument: LineArgument::for_editor(&name),
+            command,
             window,
         })
+    }
+
+    /// Makes an editor that has a window of its own.
+    fn with_window(command: &[&str], line_argument: LineArgument) -> Self {
+        Self {
+            command: command.iter().map(|word| (*word).to_owned()).collect(),
+            window: Window::Own,
+            line_argument,
+        }
     }
 
     /// Returns true if the editor draws on this terminal.
@@ -107,25 +113,28 @@ impl Editor {
         self.window == Window::Here
     }
 
-    /// Opens the file at a line. Waits for the end of an editor on this terminal, but not of any other. `size` is the terminal's.
+    /// Opens the file at a line, from 1. Waits for the end of an editor on this terminal, but not of any other editor. `size` is the width
+    /// and height of the terminal, in characters.
     pub(super) fn open(
         &self,
         file: &Path,
         line: Option<u32>,
         size: Option<(u16, u16)>,
     ) -> Result<()> {
-        let mut words = self.words.clone();
+        let mut words = Vec::new();
         if self.window == Window::Tmux {
             // A pane whose program is missing closes before anybody can read why.
-            if let Some(program) = words.first().filter(|program| !is_found(program)) {
+            if let Some(program) = self.command.first().filter(|program| !is_found(program)) {
                 bail!("`{program}` was not found; set EDITOR to an editor that is installed");
             }
-            let tmux = tmux_command(size).iter().map(|word| (*word).to_owned());
-            words.splice(0..0, tmux);
+            words.extend(tmux_command(size));
         }
+        words.extend(self.command.iter().map(String::as_str));
         let (program, args) = words.split_first().context("the editor has no name")?;
         let mut command = Command::new(program);
-        command.args(args).args(self.at_line.arguments(file, line));
+        command
+            .args(args)
+            .args(self.line_argument.arguments(file, line));
         let failed =
             || format!("Failed to start `{program}`; set EDITOR to an editor that is installed");
         if self.needs_terminal() {
@@ -172,6 +181,7 @@ mod tests {
 
     use super::*;
 
+    /// Finds the editor in an environment with these variables.
     fn find(variables: &[(&str, &str)]) -> Option<Editor> {
         Editor::find(|name| {
             let found = variables.iter().find(|(known, _)| *known == name);
@@ -181,23 +191,25 @@ mod tests {
 
     #[test]
     fn an_editor_opens_beside_the_workshop_where_it_can() {
-        let opens = |variables: &[(&str, &str)], words: &str, window: Window| {
-            let editor = find(variables).expect("an editor");
-            assert_eq!(editor.words.join(" "), words);
-            assert_eq!(editor.window, window);
-        };
         let code = [("TERM_PROGRAM", "vscode"), ("EDITOR", "vi")];
-        opens(&code, "code --goto", Window::Own);
-        opens(&[("ZELLIJ", "0")], "zellij action edit", Window::Own);
+        let zellij = [("ZELLIJ", "0")];
         let emacs = [("TMUX", "/tmp/x"), ("VISUAL", "emacs -nw")];
-        opens(&emacs, "emacs -nw", Window::Tmux);
         let vi = [("VISUAL", ""), ("EDITOR", "vi -u 'my rc'")];
-        opens(&vi, "vi -u my rc", Window::Here);
+        for (variables, command, window) in [
+            (&code[..], "code --goto", Window::Own),
+            (&zellij, "zellij action edit", Window::Own),
+            (&emacs, "emacs -nw", Window::Tmux),
+            (&vi, "vi -u my rc", Window::Here),
+        ] {
+            let editor = find(variables).expect("an editor");
+            assert_eq!(editor.command.join(" "), command);
+            assert_eq!(editor.window, window, "{command}");
+        }
         assert_eq!(find(&[("TMUX", "/tmp/x")]), None);
     }
 
     #[test]
-    fn tmux_opens_it_where_both_can_be_read() {
+    fn tmux_opens_a_pane_where_both_can_be_read_else_a_window() {
         assert_eq!(tmux_command(Some((200, 50)))[1..], ["split-window", "-h"]);
         assert_eq!(tmux_command(Some((100, 40)))[1..], ["split-window", "-v"]);
         assert_eq!(tmux_command(Some((80, 24)))[1..], ["new-window"]);
@@ -205,20 +217,19 @@ mod tests {
     }
 
     #[test]
-    fn a_line_is_named_as_the_editor_wants_it() {
-        let named = |variable: (&str, &str), line| {
+    fn a_line_is_passed_as_the_editor_takes_it() {
+        for (variable, line, expected) in [
+            (("TERM_PROGRAM", "vscode"), Some(13), "k.wgsl:13"),
+            (("TERM_PROGRAM", "vscode"), None, "k.wgsl"),
+            (("EDITOR", "/usr/bin/nano -w"), Some(2), "+2 k.wgsl"),
+            (("EDITOR", "hx"), Some(2), "k.wgsl:2"),
+            (("ZELLIJ", "0"), Some(7), "--line-number 7 k.wgsl"),
+            (("EDITOR", "ed"), Some(7), "k.wgsl"),
+        ] {
             let editor = find(&[variable]).expect("an editor");
-            let arguments = editor.at_line.arguments(Path::new("k.wgsl"), line);
-            arguments.join(OsStr::new(" ")).into_string().expect("text")
-        };
-        let code = ("TERM_PROGRAM", "vscode");
-        assert_eq!(named(code, Some(13)), "k.wgsl:13");
-        assert_eq!(named(code, None), "k.wgsl");
-        let nano = ("EDITOR", "/usr/bin/nano -w");
-        assert_eq!(named(nano, Some(2)), "+2 k.wgsl");
-        assert_eq!(named(("EDITOR", "hx"), Some(2)), "k.wgsl:2");
-        assert_eq!(named(("ZELLIJ", "0"), Some(7)), "--line-number 7 k.wgsl");
-        assert_eq!(named(("EDITOR", "ed"), Some(7)), "k.wgsl");
+            let arguments = editor.line_argument.arguments(Path::new("k.wgsl"), line);
+            assert_eq!(arguments.join(OsStr::new(" ")), expected, "{variable:?}");
+        }
     }
 
     #[test]

@@ -1,5 +1,7 @@
-//! Carries out the effects of the screen: keeps progress, puts starters back, writes reports, opens editors, runs exercises. It also tells
-//! the screen when a file was saved.
+//! Carries out the effects of the screen: saves progress, starts engines, runs exercises, shows profiles. `effects/files.rs` works on the
+//! learner's files. `Workshop::next_message` returns the messages that follow, for example when a file was saved.
+
+mod files;
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -7,34 +9,28 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::thread::Builder;
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Result, anyhow};
 
 use super::editor::Editor;
-use super::exercise::{ExerciseRunner, as_it_began};
+use super::exercise::ExerciseRunner;
 use super::jobs;
-use super::kernel_file::name_of;
 use super::knobs::Knobs;
 use super::replay::ReplaySource;
 use super::runs;
 use super::saving::Saving;
 use super::watch::FileWatch;
 use crate::app::opened::Opened;
-use crate::app::source::EventSource as _;
-use crate::app::{Effect, Message, source};
+use crate::app::source::EventSource;
+use crate::app::view::{Markers, ThemeName};
+use crate::app::{Effect, Message};
 use crate::class::member::Member;
-use crate::course::config_file::{FileError, load};
+use crate::course::config_file::load;
 use crate::course::context::CourseContext;
-use crate::course::exercise::config::ANSWERS;
 use crate::course::journey;
 use crate::course::save_file::{Progress, ProgressChange, StageState};
-use crate::course::workspace;
-use crate::course::{CourseFiles, Exercise, Stage};
-use crate::files;
 use crate::measure::background_job::BackgroundJob;
 use crate::out::notice;
-use crate::pages::html;
 use crate::pages::report::RunReport;
-use crate::record::Recording;
 use crate::sanitize;
 use crate::settings;
 use crate::tui::theme::Theme;
@@ -42,17 +38,19 @@ use crate::tui::{self, terminal};
 use protocol::handle::EngineCommand;
 use protocol::story::StreamStory;
 
-/// The workshop beside the screen: the learner's files, which are watched, the editor, and the open exercise.
+/// Everything beside the screen that effects work on: the learner's files, the editor, the open exercise and the room.
 pub(super) struct Workshop {
     context: CourseContext,
-    /// `None` where progress is not kept.
+    /// The thread that saves progress. `None` where the system names no folder for it.
     saving: Option<Saving>,
     knobs: Knobs,
     /// The reason why progress is not on the disk.
     unsaved: Option<String>,
-    /// What the stream showed so far, for a report.
+    /// The runs of this session, for a report.
     story: Rc<RefCell<StreamStory>>,
+    /// The learner's editor. `None` if the environment names none.
     editor: Option<Editor>,
+    /// The files whose changes are reported: those of the present stage and of the open exercise.
     watch: FileWatch,
     exercise: ExerciseRunner,
     /// The recorded run of the open exercise.
@@ -112,11 +110,11 @@ impl Workshop {
         }
     }
 
-    /// Carries out an effect. The result and the error are sentences for the screen; `None` if there is nothing to say.
+    /// Carries out an effect. Returns a sentence for the screen, or `None` if the effect needs none.
     pub(super) fn carry_out(
         &mut self,
         effect: Effect,
-        source: &mut dyn source::EventSource,
+        source: &mut dyn EventSource,
     ) -> Result<Option<String>> {
         match effect {
             Effect::Send(command) => {
@@ -155,15 +153,15 @@ impl Workshop {
             }
             Effect::ReadJourney => {
                 let state = self.context.state.as_deref();
-                let found = state.map(journey::load).transpose()?.flatten();
-                self.news.push_back(Message::Journey(found.map(Box::new)));
+                let table = state.map(journey::load).transpose()?.flatten();
+                self.news.push_back(Message::Journey(table.map(Box::new)));
             }
             Effect::ReadKernels { device, config } => {
                 let command = self.exercise.command.clone().with_kernel_texts();
                 self.kernels = Some(jobs::read_kernels(command, device, config)?);
             }
             Effect::SaveSetting { key, value } => {
-                settings::keep(key, Some(value)).context("This choice is not kept")?;
+                settings::save(key, Some(value)).context("This choice is not kept")?;
             }
             Effect::ResetStage { stage } => return self.reset_stage(&stage).map(Some),
             Effect::WriteReport(progress) => {
@@ -178,17 +176,7 @@ impl Workshop {
                 file,
                 theme,
                 markers,
-            } => {
-                // A large trace takes seconds, and the panels are not on the screen meanwhile.
-                let name = sanitize::line(&file.display().to_string());
-                notice(&format!("reading {name}"));
-                let trace = gputrace::open(&file, &mut |_| {})
-                    .map_err(|error| anyhow!("{} {}", error.what, error.next))?;
-                let figures = gputrace::summary::summary(&trace);
-                let opened = Opened::new(trace, figures, &self.context.course.readings);
-                let abilities = terminal::abilities(|name| std::env::var(name).ok());
-                tui::opened::show(opened, &Theme::new(theme, markers, abilities))?;
-            }
+            } => self.open_profile(&file, theme, markers)?,
             Effect::OpenEditor { stage, file, line } => {
                 return self.open_editor(&stage, &file, line).map(Some);
             }
@@ -243,19 +231,18 @@ impl Workshop {
         Ok(None)
     }
 
-    /// Watches the files of the present stage and of the open exercise.
-    fn watch_files(&mut self) {
-        let stage = self.current.as_deref();
-        let mut files = stage.map_or_else(Vec::new, |id| self.watched(id));
-        files.extend(self.exercise.watched());
-        self.watch = FileWatch::new(files);
-    }
-
-    fn stage(&self, id: &str) -> Result<&Stage> {
-        self.context
-            .course
-            .stage_by_id(id)
-            .with_context(|| format!("there is no stage `{id}`"))
+    /// Shows a trace of another program until the learner leaves it.
+    fn open_profile(&self, file: &Path, theme: ThemeName, markers: Markers) -> Result<()> {
+        // A large trace takes seconds, and the panels are not on the screen meanwhile.
+        let name = sanitize::line(&file.display().to_string());
+        notice(&format!("reading {name}"));
+        let trace = gputrace::open(file, &mut |_| {})
+            .map_err(|error| anyhow!("{} {}", error.what, error.next))?;
+        let figures = gputrace::summary::summary(&trace);
+        let opened = Opened::new(trace, figures, &self.context.course.readings);
+        let abilities = terminal::abilities(|name| std::env::var(name).ok());
+        tui::opened::show(opened, &Theme::new(theme, markers, abilities))?;
+        Ok(())
     }
 
     /// Hands a change to the thread that saves.
@@ -284,174 +271,57 @@ impl Workshop {
         progress.or_else(|| self.knobs.why().map(str::to_owned))
     }
 
-    /// Returns the files in which the learner may edit a stage's configuration: the learner's copy and, in a course folder, the file there.
-    fn watched(&self, id: &str) -> Vec<PathBuf> {
-        let Ok(stage) = self.stage(id) else {
-            return Vec::new();
-        };
-        let copy = self.context.workspace().ok().map(|work| work.config(stage));
-        let inside = match &self.context.source {
-            CourseFiles::Embedded => None,
-            CourseFiles::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
-        };
-        copy.into_iter().chain(inside).collect()
-    }
-
-    /// Reads the learner's file of a stage, if there is one, and tells the screen what it contains.
-    fn read_learner_file(&mut self, id: &str) {
-        let Ok(stage) = self.stage(id) else {
-            return;
-        };
-        let config = match self.context.learner_config(stage, None) {
-            Ok((_, None)) => return,
-            Ok((named, Some(_))) => Ok(Box::new(named.config)),
-            Err(error) => Err(match error.downcast::<FileError>() {
-                Ok(error) => in_short(error),
-                Err(error) => format!("{error:#}"),
-            }),
-        };
-        let stage = id.to_owned();
-        self.news.push_back(Message::FileRead { stage, config });
-    }
-
-    /// Writes the knobs that are not written yet. Tells the screen when this becomes possible or impossible.
-    fn write_knobs(&mut self) -> Result<()> {
-        let before = self.knobs.why().map(str::to_owned);
-        let written = self.knobs.write(&self.context);
-        for path in written.paths {
-            self.watch.acknowledge(&path);
-        }
-        for problem in written.unreadable {
-            let config = Err(in_short(problem));
-            self.news.push_back(Message::FileSaved { config });
-        }
-        if self.knobs.why() != before.as_deref() {
-            self.news.push_back(self.unsaved_message());
-        }
-        written.result
-    }
-
-    fn unsaved_message(&self) -> Message {
-        let why = self.unsaved.as_deref().or(self.knobs.why());
-        Message::ProgressUnsaved {
-            why: why.map(str::to_owned),
-        }
-    }
-
-    fn reset_stage(&mut self, id: &str) -> Result<String> {
-        let stage = self.stage(id)?;
-        let aside = self.context.reset(stage)?;
-        self.keep(ProgressChange::Reset(id.to_owned()))?;
-        for path in self.watched(id) {
-            self.watch.acknowledge(&path);
-        }
-        Ok(as_it_began("stage", aside.first()))
-    }
-
-    /// Writes a report as Markdown and as an HTML page. Returns the paths of both.
-    fn write_report(&self, progress: &Progress) -> Result<[PathBuf; 2]> {
-        let folder = self
-            .reports
-            .as_ref()
-            .context("this system names no folder for a program's data; set XDG_DATA_HOME")?;
-        let story = self.story.borrow();
-        let date = match &*story.hello.date {
-            "" => "undated",
-            date => date,
-        };
-        let paths_with_number = |number: u32| {
-            ["md", "html"].map(|kind| folder.join(format!("report-{date}-{number}.{kind}")))
-        };
-        let are_free = |paths: &[PathBuf; 2]| !paths.iter().any(|path| files::is_taken(path));
-        let Some(paths) = (1..10_000).map(paths_with_number).find(are_free) else {
-            bail!("{} is full of reports", folder.display());
-        };
-        let sheet = runs::learner_sheet(&self.context, progress, Some(&story))?;
-        let [text, page] = &paths;
-        workspace::write(text, sheet.markdown())?;
-        workspace::write(page, html::page(&sheet))?;
-        Ok(paths)
-    }
-
-    fn show_recording(&mut self, id: &str) -> Result<()> {
-        let detective = self
-            .context
-            .course
-            .exercise_by_id(id)
-            .and_then(Exercise::recording)
-            .with_context(|| format!("{id} has no recording"))?;
-        let path = PathBuf::from(&detective.file);
-        let recording = Recording::from_text(detective.shown(), &path)?;
-        self.replay = Some(ReplaySource::new(recording, 1.0));
-        Ok(())
-    }
-
-    fn open_editor(&mut self, id: &str, file: &str, line: Option<u32>) -> Result<String> {
-        let (path, consequence) = match self.exercise.path(id, file) {
-            Some(path) if file == ANSWERS => (path, "is measured"),
-            Some(path) => (path, "is checked"),
-            None => {
-                let workspace = self.context.workspace()?;
-                let path = workspace.open_file(id, &self.stage(id)?.file)?;
-                self.watch.acknowledge(&path);
-                (path, "runs")
-            }
-        };
-        let Some(editor) = &self.editor else {
-            bail!(
-                "EDITOR is not set; this file {consequence} when you save it: {}",
-                path.display()
-            );
-        };
-        editor.open(&path, line, terminal::columns_and_rows())?;
-        Ok(format!("{file} {consequence} when you save it"))
-    }
-
     /// Returns the next message about files, exercises or the recording, or `None` if nothing happened.
     pub(super) fn next_message(&mut self) -> Option<Message> {
         if self.knobs.are_due() {
-            // A failure that is not one of the disk was reported at the first attempt.
+            // A failure that has nothing to do with the disk was reported at the first attempt.
             let _ = self.write_knobs();
         }
-        let mut message = self.news.pop_front();
-        if message.is_none() {
-            message = self.saving.as_ref().and_then(Saving::next_message);
-            if let Some(Message::ProgressUnsaved { why }) = message {
-                self.unsaved = why;
-                message = Some(self.unsaved_message());
-            }
+        self.news
+            .pop_front()
+            .or_else(|| self.saving_message())
+            .or_else(|| self.kernels_message())
+            .or_else(|| self.member.as_ref()?.next_news().map(Message::Room))
+            .or_else(|| self.exercise.next_message())
+            .or_else(|| self.replay.as_mut()?.try_recv().map(Message::Recorded))
+            .or_else(|| self.saved_message())
+    }
+
+    /// Returns the next message of the thread that saves. Progress counts as unsaved until the knobs are saved, too.
+    fn saving_message(&mut self) -> Option<Message> {
+        let message = self.saving.as_ref()?.next_message()?;
+        if let Message::ProgressUnsaved { why } = message {
+            self.unsaved = why;
+            return Some(self.unsaved_message());
         }
-        if let Some(read) = self.kernels.as_mut().and_then(BackgroundJob::next_message) {
-            self.kernels = None;
-            return Some(read);
-        }
-        let news = || self.member.as_ref()?.next_news().map(Message::Room);
-        let message = message.or_else(news);
-        if let Some(message) = message.or_else(|| self.exercise.next_message()) {
-            return Some(message);
-        }
-        if let Some(line) = self.replay.as_mut().and_then(ReplaySource::try_recv) {
-            return Some(Message::Recorded(line));
-        }
+        Some(message)
+    }
+
+    /// Returns the texts of kernels once they are read.
+    fn kernels_message(&mut self) -> Option<Message> {
+        let message = self.kernels.as_mut()?.next_message()?;
+        self.kernels = None;
+        Some(message)
+    }
+
+    /// Returns the message about a file that the learner has just saved.
+    fn saved_message(&mut self) -> Option<Message> {
         let path = self.watch.saved()?;
         if self.exercise.saved(&self.context, &path) {
             return self.exercise.next_message();
         }
         // The values that the learner wrote replace the knobs that were not written yet.
         self.knobs.forget();
-        let config = load(&path).map(Box::new).map_err(in_short);
+        let config = load(&path).map(Box::new).map_err(files::in_short);
         Some(Message::FileSaved { config })
     }
 }
 
-/// Returns the error with the file's name instead of its path, because the screen has one line for it.
-fn in_short(error: FileError) -> String {
-    let path = name_of(Path::new(&error.path));
-    FileError { path, ..error }.to_string()
-}
-
 #[cfg(test)]
 mod tests {
+    use std::sync::mpsc::Sender;
+    use std::time::Duration;
+
     use super::*;
     use crate::app::exercise::ExerciseNews;
     use crate::app::source::FromEngine;
@@ -459,7 +329,7 @@ mod tests {
 
     struct NoEngine;
 
-    impl source::EventSource for NoEngine {
+    impl EventSource for NoEngine {
         fn send(&mut self, _: Command) {}
         fn try_recv(&mut self) -> Option<FromEngine> {
             None
@@ -469,21 +339,25 @@ mod tests {
     }
 
     impl Workshop {
-        fn does(&mut self, effect: Effect) -> Result<Option<String>> {
+        /// Carries out an effect without an engine.
+        fn perform(&mut self, effect: Effect) -> Result<Option<String>> {
             self.carry_out(effect, &mut NoEngine)
         }
 
-        fn says(&mut self, effect: Effect) -> String {
-            let text = self.does(effect).expect("carried out");
+        /// Carries out an effect that ends with a sentence.
+        fn sentence_of(&mut self, effect: Effect) -> String {
+            let text = self.perform(effect).expect("carried out");
             text.expect("a sentence")
         }
 
-        fn fails(&mut self, effect: Effect) -> String {
-            self.does(effect).expect_err("refused").to_string()
+        /// Carries out an effect that fails. Returns the error.
+        fn error_of(&mut self, effect: Effect) -> String {
+            self.perform(effect).expect_err("refused").to_string()
         }
     }
 
-    fn workshop(dir: &std::path::Path) -> Workshop {
+    /// A workshop for the built-in course, whose files are in this folder. It has no editor.
+    fn workshop(dir: &Path) -> Workshop {
         let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.join("state"));
         // This engine ends at once; the text of the failed check is enough here.
@@ -508,8 +382,8 @@ mod tests {
             stage: stage.to_owned(),
         };
         let current = Effect::Save(ProgressChange::Current(stage.clone()));
-        workshop.does(current).expect("saved");
-        let text = workshop.fails(edit("config.toml"));
+        workshop.perform(current).expect("saved");
+        let text = workshop.error_of(edit("config.toml"));
         assert!(
             text.contains("EDITOR is not set; this file runs") && text.contains("config.toml"),
             "{text}"
@@ -521,10 +395,10 @@ mod tests {
             .join("config.toml");
         assert!(file.is_file(), "the starter was copied");
         std::fs::write(&file, "preset = \"tiny\"\n").expect("edited");
-        let text = workshop.says(reset(&stage));
+        let text = workshop.sentence_of(reset(&stage));
         assert!(text.contains("config.toml.1"), "{text}");
-        assert!(workshop.fails(edit("../../x")).contains("has no file"));
-        assert!(workshop.does(reset("nowhere")).is_err());
+        assert!(workshop.error_of(edit("../../x")).contains("has no file"));
+        assert!(workshop.perform(reset("nowhere")).is_err());
     }
 
     #[test]
@@ -542,7 +416,7 @@ mod tests {
             }
             std::thread::yield_now();
         };
-        workshop.does(open("swiglu")).expect("opened");
+        workshop.perform(open("swiglu")).expect("opened");
         let ExerciseNews::Files(files) = news(&mut workshop) else {
             panic!("the files come first");
         };
@@ -557,7 +431,7 @@ mod tests {
         let starter = std::fs::read_to_string(&file).expect("made");
         std::fs::write(&file, "mine").expect("written");
         assert!(matches!(news(&mut workshop), ExerciseNews::Begun));
-        let text = workshop.says(Effect::ResetExercise {
+        let text = workshop.sentence_of(Effect::ResetExercise {
             exercise: "swiglu".to_owned(),
             device: "cpu".to_owned(),
         });
@@ -565,8 +439,8 @@ mod tests {
         assert_eq!(std::fs::read_to_string(&file).expect("back"), starter);
         let aside = file.with_file_name("starter.wgsl.1");
         assert_eq!(std::fs::read_to_string(aside).expect("kept"), "mine");
-        workshop.does(Effect::LeaveExercise).expect("left");
-        assert!(workshop.does(open("nowhere")).is_err());
+        workshop.perform(Effect::LeaveExercise).expect("left");
+        assert!(workshop.perform(open("nowhere")).is_err());
     }
 
     #[test]
@@ -574,19 +448,46 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut workshop = workshop(dir.path());
         let report = || Effect::WriteReport(Box::default());
-        let texts = [(); 2].map(|()| workshop.says(report()));
+        let texts = [(); 2].map(|()| workshop.sentence_of(report()));
         assert_ne!(texts[0], texts[1]);
-        let path = texts[0].strip_prefix("The report is in ").expect("a path");
-        let path = PathBuf::from(path.split(", ").next().expect("a path"));
-        let read = |path: &Path| std::fs::read_to_string(path).expect("a report");
-        let text = read(&path);
-        let title = text
-            .lines()
-            .next()
-            .expect("a title")
-            .trim_start_matches("# ");
-        assert_eq!(title, workshop.context.course.title);
-        let page = read(&path.with_extension("html"));
+        let (path, _) = texts[0]
+            .strip_prefix("The report is in ")
+            .and_then(|places| places.split_once(", "))
+            .expect("two paths");
+        let text = std::fs::read_to_string(path).expect("a report");
+        let title = text.lines().next().expect("a title");
+        let expected = format!("# {}", workshop.context.course.title);
+        assert_eq!(title, expected);
+        let page_path = Path::new(path).with_extension("html");
+        let page = std::fs::read_to_string(page_path).expect("a page");
         assert!(page.starts_with("<!doctype html>") && page.contains("<h2>Score</h2>"));
+    }
+
+    #[test]
+    fn messages_that_arrive_together_are_all_returned() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut workshop = workshop(dir.path());
+        let work = |_, outbox: Sender<Message>| {
+            outbox
+                .send(Message::Journey(None))
+                .expect("the workshop listens");
+        };
+        let job = BackgroundJob::begin(Builder::new(), work, Message::Journey(None));
+        workshop.kernels = Some(job.expect("a thread"));
+        workshop.news.push_back(Message::Notice {
+            text: "saved".to_owned(),
+            warning: false,
+        });
+        // Both messages are there now.
+        std::thread::sleep(Duration::from_millis(50));
+        let first = workshop.next_message();
+        assert!(matches!(first, Some(Message::Notice { .. })), "{first:?}");
+        let second = loop {
+            if let Some(message) = workshop.next_message() {
+                break message;
+            }
+            std::thread::yield_now();
+        };
+        assert!(matches!(second, Message::Journey(None)), "{second:?}");
     }
 }

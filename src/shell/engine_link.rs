@@ -1,5 +1,5 @@
-//! The live source of the screen: an engine that trains, and at the beginning a second engine that warms up a GPU until the learner moves
-//! there. It also records.
+//! The live source of the screen: an engine that trains, and at the beginning a second engine, which warms up a GPU until the learner moves
+//! the run there. The source also writes the recording of the session.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -22,7 +22,7 @@ use protocol::{Command, Device, Event, Failed, FailedKind, RunSpec, StreamLine};
 /// The number of steps that compile a run's kernels and fill the caches.
 const WARM_UP: u64 = 3;
 
-/// A running engine, and its successor on another device.
+/// A running engine, and a second one that warms up another device.
 pub struct LiveEngine {
     command: EngineCommand,
     main: EngineHandle,
@@ -30,10 +30,12 @@ pub struct LiveEngine {
     device: Option<String>,
     /// The device that is warmed up, and how far its engine is.
     warm: Option<(String, WarmUp)>,
+    /// The run that was started last.
     last_run: Option<RunSpec>,
+    /// Reports of this source itself, which wait for the screen.
     own: VecDeque<FromEngine>,
     recorder: Option<RecordingWriter>,
-    /// What the stream showed so far, for a report.
+    /// The runs of this session, for a report.
     story: Rc<RefCell<StreamStory>>,
 }
 
@@ -43,6 +45,7 @@ enum WarmUp {
     Ready(Box<EngineHandle>),
 }
 
+/// A message of the thread that warms a device up.
 enum WarmUpNews {
     Report(Box<FromEngine>),
     /// The engine and its device. The device is open and has computed.
@@ -69,18 +72,19 @@ impl LiveEngine {
         })
     }
 
-    /// Ends the recording. Returns where it is, or `None` if nothing was recorded.
+    /// Ends the recording. Returns its place, or `None` if nothing was recorded.
     pub fn close(self) -> Result<Option<FinishedRecording>> {
         self.recorder.map(RecordingWriter::finish).transpose()
     }
 
+    /// Starts a second engine that warms up a device.
     fn warm_up(&mut self, select: String) {
         let command = self.command.clone();
         let device = select.clone();
         let run = self.last_run.clone();
         let work = move |stop: Arc<AtomicBool>, outbox: Sender<WarmUpNews>| {
-            let tell = |report| drop(outbox.send(WarmUpNews::Report(Box::new(report))));
-            let news = match warmed_up(command, &device, run, &stop, &tell) {
+            let report = |line| drop(outbox.send(WarmUpNews::Report(Box::new(line))));
+            let news = match warmed_up(command, &device, run, &stop, &report) {
                 Ok((engine, device)) => WarmUpNews::Ready(Box::new(engine), device),
                 Err(error) => WarmUpNews::Failed(format!("{error:#}")),
             };
@@ -93,19 +97,19 @@ impl LiveEngine {
         }
     }
 
-    /// Sends a command to the engine that has its device open.
-    fn work(&mut self, device: &str, command: Command) {
+    /// Sends a command to the engine that has this device open. The second engine takes over if the device is the one that it warmed up.
+    fn send_to(&mut self, device: &str, command: Command) {
         if let Some((_, WarmUp::Ready(engine))) = self.warm.take_if(|(select, _)| select == device)
             && !engine.is_over()
         {
-            retire(std::mem::replace(&mut self.main, *engine));
+            end_in_background(std::mem::replace(&mut self.main, *engine));
         }
         self.device = Some(device.to_owned());
         self.main.send(command);
     }
 
     /// Returns the next report of the second engine.
-    fn next_of_warm_up(&mut self) -> Option<FromEngine> {
+    fn next_warm_up_report(&mut self) -> Option<FromEngine> {
         let (_, warm) = self.warm.as_mut()?;
         let job = match warm {
             WarmUp::Begun(job) => job,
@@ -129,15 +133,16 @@ impl LiveEngine {
         })
     }
 
+    /// Adds a line to the story and to the recording. A failed recording is reported once and ends.
     fn record(&mut self, line: &StreamLine, text: &str) {
-        // Like the screen, a report must not name the fault of a mystery.
-        let asked = self.last_run.as_ref().map(|run| run.sealed);
+        let is_sealed = self.last_run.as_ref().map(|run| run.sealed);
         let at_ms = (line.t * 1e3) as u64;
         let mut story = self.story.borrow_mut();
-        if line.event.begins_sealed().or(asked) == Some(true) {
-            story.hear(&line.event.clone().covered(), at_ms);
+        // Like the screen, a report must not name the fault of a mystery.
+        if line.event.begins_sealed().or(is_sealed) == Some(true) {
+            story.on_event(&line.event.clone().covered(), at_ms);
         } else {
-            story.hear(&line.event, at_ms);
+            story.on_event(&line.event, at_ms);
         }
         if let Some(recorder) = &mut self.recorder
             && let Err(error) = recorder.add(line, text)
@@ -149,14 +154,14 @@ impl LiveEngine {
     }
 }
 
-/// Starts an engine, opens a device in it and makes a few steps of a run there. Returns the engine and the device; `tell` gets the reports
-/// for the screen meanwhile.
+/// Starts an engine, opens a device in it and makes a few steps of a run there. Returns the engine and the device. `report` passes lines to
+/// the screen meanwhile.
 fn warmed_up(
     command: EngineCommand,
     select: &str,
     run: Option<RunSpec>,
     stop: &AtomicBool,
-    tell: &dyn Fn(FromEngine),
+    report: &dyn Fn(FromEngine),
 ) -> Result<(EngineHandle, Device)> {
     let limits = EngineLimits {
         patience: Duration::ZERO,
@@ -179,10 +184,10 @@ fn warmed_up(
             match message {
                 EngineMessage::Line(line, _) => match &line.event {
                     Event::DeviceReady { device } => opened = Some(device.clone()),
-                    Event::Compiling { .. } => tell(FromEngine::Line((**line).clone())),
+                    Event::Compiling { .. } => report(FromEngine::Line((**line).clone())),
                     _ => {}
                 },
-                EngineMessage::Stray(text) => tell(FromEngine::Stray(text.clone())),
+                EngineMessage::Stray(text) => report(FromEngine::Stray(text.clone())),
                 _ => {}
             }
             Ok(())
@@ -204,14 +209,14 @@ impl EventSource for LiveEngine {
             Command::Start { device, run, .. } | Command::Pair { device, b: run, .. } => {
                 self.last_run = Some(run.clone());
                 let device = device.clone();
-                self.work(&device, command);
+                self.send_to(&device, command);
             }
             _ => self.main.send(command),
         }
     }
 
     fn try_recv(&mut self) -> Option<FromEngine> {
-        if let Some(report) = self.own.pop_front().or_else(|| self.next_of_warm_up()) {
+        if let Some(report) = self.own.pop_front().or_else(|| self.next_warm_up_report()) {
             return Some(report);
         }
         loop {
@@ -244,6 +249,7 @@ impl EventSource for LiveEngine {
     }
 }
 
+/// Makes the report that a device could not be opened.
 fn failed(reason: String) -> FromEngine {
     let event = Event::Failed(Failed {
         kind: FailedKind::Device,
@@ -253,10 +259,10 @@ fn failed(reason: String) -> FromEngine {
     FromEngine::Line(StreamLine { t: 0.0, event })
 }
 
-/// Ends an engine in a thread, so that the screen does not wait. If no thread can be started, the engine ends here.
-fn retire(engine: EngineHandle) {
+/// Ends an engine in a thread, so that the screen does not wait. If no thread can be started, the engine ends before this returns.
+fn end_in_background(engine: EngineHandle) {
     let _ = Builder::new()
-        .name("engine-farewell".to_owned())
+        .name("engine-end".to_owned())
         .spawn(move || drop(engine));
 }
 

@@ -27,7 +27,7 @@ use protocol::handle::EngineCommand;
 use protocol::random;
 use protocol::{Command, KernelJob};
 
-/// Runs the open exercise. At most one exercise is open.
+/// Checks and measures the open exercise. At most one exercise is open.
 pub struct ExerciseRunner {
     /// The command that starts engines.
     pub(super) command: EngineCommand,
@@ -38,20 +38,21 @@ pub struct ExerciseRunner {
     job: KernelJob,
     /// The recording of a workgroup in progress.
     lanes: Option<BackgroundJob<LanesResult>>,
-    /// The configuration that the stage trains. A kernel that is to compute for it is checked at its sizes.
+    /// The configuration that the stage trains. A kernel that shall compute in this model is checked at the sizes of the model.
     model: Option<RunConfig>,
-    open: Option<Open>,
+    open: Option<OpenExercise>,
     news: VecDeque<Message>,
 }
 
 /// The open exercise.
-struct Open {
+struct OpenExercise {
     id: String,
     device: String,
     /// The folders that may hold the learner's files. New files are made in the first one.
     folders: Vec<PathBuf>,
     /// The folder in which a file was saved last.
     folder: PathBuf,
+    /// The names of the learner's files.
     files: Vec<String>,
 }
 
@@ -81,20 +82,20 @@ impl ExerciseRunner {
         let Some(open) = &self.open else {
             return Ok(());
         };
-        let Some(kernels) = known(context, &open.id).ok().and_then(Exercise::kernels) else {
+        let exercise = find_exercise(context, &open.id).ok();
+        let Some(kernels) = exercise.and_then(Exercise::kernels) else {
             return Ok(());
         };
-        let checked = at_sizes(kernels, before.as_ref()).shapes;
-        if at_sizes(kernels, Some(&run.config)).shapes == checked {
-            Ok(())
-        } else {
-            self.read_files(context, false)
+        let checked_shapes = at_sizes(kernels, before.as_ref()).shapes;
+        if at_sizes(kernels, Some(&run.config)).shapes == checked_shapes {
+            return Ok(());
         }
+        self.read_files(context, false)
     }
 
     /// Makes the learner's files where there are none, and begins a check of them.
     pub fn open(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<()> {
-        let exercise = known(context, id)?;
+        let exercise = find_exercise(context, id)?;
         let work = context.workspace()?;
         for file in exercise.files() {
             work.open_file(id, file)?;
@@ -111,15 +112,15 @@ impl ExerciseRunner {
             })
         };
         let edited = folders.iter().find(is_edited).cloned();
-        let files = exercise.files().into_iter();
-        self.open = Some(Open {
+        let names = exercise.files().into_iter().map(|file| file.name.clone());
+        self.open = Some(OpenExercise {
             id: id.to_owned(),
             device: device.to_owned(),
-            folders,
             folder: edited.unwrap_or(folder),
-            files: files.map(|file| file.name.clone()).collect(),
+            files: names.collect(),
+            folders,
         });
-        self.tell_paths();
+        self.send_paths();
         self.read_files(context, false)
     }
 
@@ -134,7 +135,7 @@ impl ExerciseRunner {
 
     /// Puts the starters back and opens the exercise again. Returns a sentence for the screen.
     pub fn reset(&mut self, context: &CourseContext, id: &str, device: &str) -> Result<String> {
-        let exercise = known(context, id)?;
+        let exercise = find_exercise(context, id)?;
         self.work = None;
         let mut folders: Vec<PathBuf> = context.folder_in_copy(exercise).into_iter().collect();
         folders.push(context.workspace()?.folder(id));
@@ -157,8 +158,8 @@ impl ExerciseRunner {
     /// Returns the path of a file of the open exercise, or `None` if that exercise is not open or has no such file.
     pub fn path(&self, id: &str, file: &str) -> Option<PathBuf> {
         let open = self.open.as_ref().filter(|open| open.id == id)?;
-        let known = open.files.iter().any(|name| name == file);
-        known.then(|| open.folder.join(file))
+        let has_file = open.files.iter().any(|name| name == file);
+        has_file.then(|| open.folder.join(file))
     }
 
     /// Begins a check after a file was saved. Returns false if the file does not belong to the open exercise.
@@ -172,7 +173,7 @@ impl ExerciseRunner {
         }
         if open.folder != folder {
             open.folder = folder.to_owned();
-            self.tell_paths();
+            self.send_paths();
         }
         if let Err(error) = self.read_files(context, true) {
             self.news.push_back(Message::Notice {
@@ -197,11 +198,11 @@ impl ExerciseRunner {
             }
             return Some(message);
         }
-        let found = self.lanes.as_mut()?.next_message()?;
+        let result = self.lanes.as_mut()?.next_message()?;
         self.lanes = None;
         Some(Message::Exercise {
             exercise: id,
-            news: ExerciseNews::Lanes(found.map(Arc::new)),
+            news: ExerciseNews::Lanes(result.map(Arc::new)),
         })
     }
 
@@ -211,7 +212,7 @@ impl ExerciseRunner {
             Ok(job) => Some(job),
             Err(error) => {
                 let failed = Measurement::failed(&format!("{error:#}"));
-                self.tell(ExerciseNews::Measured(Box::new(failed)));
+                self.send_news(ExerciseNews::Measured(Box::new(failed)));
                 None
             }
         };
@@ -237,7 +238,7 @@ impl ExerciseRunner {
         self.work = None;
     }
 
-    /// Writes answers to the learner's file, as if the learner had saved it. Returns its path.
+    /// Writes answers to the learner's file, as if the learner had saved them there. Returns the path of the file.
     pub fn write_answers(
         &mut self,
         context: &CourseContext,
@@ -261,7 +262,7 @@ impl ExerciseRunner {
         context: &'a CourseContext,
         id: &str,
     ) -> Result<(&'a Configs, PathBuf)> {
-        let configs = known(context, id)?.configs();
+        let configs = find_exercise(context, id)?.configs();
         match (configs, &self.open) {
             (Some(configs), Some(open)) if open.id == id => {
                 Ok((configs, open.folder.join(ANSWERS)))
@@ -270,19 +271,20 @@ impl ExerciseRunner {
         }
     }
 
-    /// Tells the screen the paths of the learner's files.
-    fn tell_paths(&mut self) {
+    /// Sends the paths of the learner's files to the screen.
+    fn send_paths(&mut self) {
         if let Some(open) = &self.open {
             let files = open
                 .files
                 .iter()
-                .map(|name| short(&open.folder.join(name)))
+                .map(|name| with_tilde(&open.folder.join(name)))
                 .collect();
-            self.tell(ExerciseNews::Files(files));
+            self.send_news(ExerciseNews::Files(files));
         }
     }
 
-    fn tell(&mut self, news: ExerciseNews) {
+    /// Sends news about the open exercise to the screen. Does nothing if none is open.
+    fn send_news(&mut self, news: ExerciseNews) {
         if let Some(open) = &self.open {
             self.news.push_back(Message::Exercise {
                 exercise: open.id.clone(),
@@ -291,15 +293,15 @@ impl ExerciseRunner {
         }
     }
 
-    /// Reads the files after they were opened or `saved`: begins a check of kernels, or tells the screen the answers.
+    /// Reads the files after they were opened or `saved`: begins a check of kernels, or sends the answers to the screen.
     fn read_files(&mut self, context: &CourseContext, saved: bool) -> Result<()> {
         let Some(open) = &self.open else {
             return Ok(());
         };
-        let exercise = known(context, &open.id)?;
+        let exercise = find_exercise(context, &open.id)?;
         if let Some(configs) = exercise.configs() {
             let (answer, _) = read_answers(configs, &open.folder.join(ANSWERS));
-            self.tell(ExerciseNews::Answers { answer, saved });
+            self.send_news(ExerciseNews::Answers { answer, saved });
             return Ok(());
         }
         self.job = self.job(exercise, open, random::unpredictable_seed())?;
@@ -308,12 +310,12 @@ impl ExerciseRunner {
         self.work = None;
         let checker = Arc::clone(&self.checker);
         self.work = Some(jobs::check(checker, device, self.job.clone())?);
-        self.tell(ExerciseNews::Begun);
+        self.send_news(ExerciseNews::Begun);
         Ok(())
     }
 
     /// Returns the job that checks the kernels in the learner's files, with the numbers of a seed.
-    fn job(&self, exercise: &Exercise, open: &Open, seed: u64) -> Result<KernelJob> {
+    fn job(&self, exercise: &Exercise, open: &OpenExercise, seed: u64) -> Result<KernelJob> {
         let kernels = exercise
             .kernels()
             .ok_or_else(|| anyhow!("{} has nothing to check", exercise.label()))?;
@@ -324,17 +326,22 @@ impl ExerciseRunner {
     /// Runs the open exercise's kernel on the host and records one workgroup. A message brings the recording, or the reason why there is
     /// none.
     pub fn record_lanes(&mut self, context: &CourseContext, wanted: LanesWanted) {
-        let begin = || {
-            let open = self.open.as_ref().context("No exercise is open")?;
-            // The recording uses the numbers of the last check.
-            let seed = self.job.seed;
-            let job = self.job(known(context, &open.id)?, open, seed)?;
-            Ok::<_, anyhow::Error>(lanes::begin(job, wanted)?)
-        };
-        match begin() {
+        match self.begin_recording(context, wanted) {
             Ok(job) => self.lanes = Some(job),
-            Err(error) => self.tell(ExerciseNews::Lanes(Err(format!("{error:#}")))),
+            Err(error) => self.send_news(ExerciseNews::Lanes(Err(format!("{error:#}")))),
         }
+    }
+
+    fn begin_recording(
+        &self,
+        context: &CourseContext,
+        wanted: LanesWanted,
+    ) -> Result<BackgroundJob<LanesResult>> {
+        let open = self.open.as_ref().context("No exercise is open")?;
+        let exercise = find_exercise(context, &open.id)?;
+        // The recording uses the numbers of the last check.
+        let job = self.job(exercise, open, self.job.seed)?;
+        Ok(lanes::begin(job, wanted)?)
     }
 }
 
@@ -352,16 +359,16 @@ pub fn restore_files(folders: &[PathBuf], exercise: &Exercise) -> Result<Vec<Pat
     Ok(kept)
 }
 
-/// Says that a stage or an exercise was reset, and under which name the learner's file is kept.
-pub fn as_it_began(what: &str, kept: Option<&PathBuf>) -> String {
-    let mut sentence = format!("The {what} is as it began");
+/// Returns the sentence after a reset. `kind` is `stage` or `exercise`; `kept` is the path under which the learner's file is kept.
+pub fn as_it_began(kind: &str, kept: Option<&PathBuf>) -> String {
+    let mut sentence = format!("The {kind} is reset");
     if let Some(name) = kept.and_then(|path| path.file_name()) {
         sentence += &format!("; your file is kept beside it as {}", name.display());
     }
     sentence
 }
 
-/// Returns kernels at the sizes of a model, or at their own sizes where nothing was started yet.
+/// Returns kernels at the sizes of the model that trains, or at their own sizes while no model has been started.
 fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
     match model {
         Some(config) => kernels.clone().in_model(config),
@@ -369,11 +376,11 @@ fn at_sizes(kernels: &Kernels, model: Option<&RunConfig>) -> Kernels {
     }
 }
 
-/// Reads the learner's answers. If some are missing or wrong, the file is `Open` with the lines to write.
+/// Reads the learner's answers. If some are missing or not allowed, the file is `Open` with the lines to write.
 fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
-    let read = read_text(path, MAX_BYTES).and_then(|raw| Ok((answers(&raw, ANSWERS)?, raw)));
-    let (answers, raw) = match read {
-        Ok(read) => read,
+    let parsed = read_text(path, MAX_BYTES).and_then(|raw| Ok((answers(&raw, ANSWERS)?, raw)));
+    let (answers, raw) = match parsed {
+        Ok(parsed) => parsed,
         Err(error) => return (AnswerFile::Open(vec![error.to_string()]), Answers::new()),
     };
     let problems: Vec<String> = judge::unusable_answers(configs, &answers)
@@ -400,21 +407,24 @@ fn read_answers(configs: &Configs, path: &Path) -> (AnswerFile, Answers) {
 }
 
 /// Returns a path as a learner would type it, with `~` for the home folder.
-fn short(path: &Path) -> String {
-    let home = directories::BaseDirs::new().map(|dirs| dirs.home_dir().to_owned());
-    let below = home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned));
-    match below {
-        Some(below) => format!("~/{}", below.display()),
-        None => path.display().to_string(),
+fn with_tilde(path: &Path) -> String {
+    if let Some(dirs) = directories::BaseDirs::new()
+        && let Ok(below_home) = path.strip_prefix(dirs.home_dir())
+    {
+        return format!("~/{}", below_home.display());
     }
+    path.display().to_string()
 }
 
 /// Returns the job that checks the files in a folder, with the numbers of a seed. A missing file is replaced by its starter.
 pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u64) -> KernelJob {
     let read = |name: &str| {
         let path = folder.join(name);
-        let mut known = kernels.kernels.iter();
-        match known.find(|kernel| kernel.file.name == name) {
+        let kernel = kernels
+            .kernels
+            .iter()
+            .find(|kernel| kernel.file.name == name);
+        match kernel {
             Some(kernel) if !files::is_taken(&path) => {
                 kernel_file::text(kernel.file.starter.clone().into_bytes())
             }
@@ -424,9 +434,9 @@ pub fn in_folder(exercise: &Exercise, kernels: &Kernels, folder: &Path, seed: u6
     kernels.job(&exercise.id, seed, read)
 }
 
-fn known<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
-    let found = context.course.exercise_by_id(id);
-    found.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::sanitize::line(id)))
+fn find_exercise<'a>(context: &'a CourseContext, id: &str) -> Result<&'a Exercise> {
+    let exercise = context.course.exercise_by_id(id);
+    exercise.ok_or_else(|| anyhow!("there is no exercise `{}`", crate::sanitize::line(id)))
 }
 
 #[cfg(all(test, unix))]
@@ -440,8 +450,8 @@ mod tests {
 echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
 exec sleep 1000"#;
 
-    /// A configuration with other sizes begins a check of the open kernel at these sizes, before it computes there; a configuration with
-    /// equal sizes does not. tests/swap.rs shows that a kernel is never launched at a size at which it was not checked.
+    /// A configuration with other sizes begins a check of the open kernel at these sizes, before the kernel computes there. A configuration
+    /// with equal sizes begins no check. tests/swap.rs shows that a kernel is never launched at a size at which it was not checked.
     #[test]
     fn a_kernel_is_checked_anew_at_the_sizes_of_a_changed_model() {
         let folder = tempfile::tempdir().expect("a folder");
@@ -471,8 +481,12 @@ exec sleep 1000"#;
             .expect("is taken");
         runner.open(&context, "swiglu", "auto").expect("opens");
         let checked = |runner: &ExerciseRunner| {
-            let shapes = runner.job.shapes.iter();
-            let sizes: Vec<u64> = shapes.map(|shape| shape.sizes["N"]).collect();
+            let sizes: Vec<u64> = runner
+                .job
+                .shapes
+                .iter()
+                .map(|shape| shape.sizes["N"])
+                .collect();
             (runner.job.seed, sizes)
         };
         let (first, sizes) = checked(&runner);

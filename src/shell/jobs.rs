@@ -1,4 +1,4 @@
-//! Begins the jobs behind the screen, each in a thread and with an engine of its own. When a job is given up, its engine ends at once.
+//! Begins the jobs behind the screen, each in a thread and with an engine of its own. When a job is cancelled, its engine ends at once.
 
 use std::io;
 use std::sync::atomic::AtomicBool;
@@ -38,19 +38,21 @@ pub(super) fn measure(
     configs: &Configs,
     answers: Answers,
 ) -> io::Result<BackgroundJob<Message>> {
-    let (exercise, device, configs) = (exercise.to_owned(), device.to_owned(), configs.clone());
+    let id = exercise.to_owned();
+    let device = device.to_owned();
+    let configs = configs.clone();
     let failed = Measurement::failed("the measurement broke off; the log may say why");
-    let broke_off = news(&exercise, ExerciseNews::Measured(Box::new(failed)));
+    let broke_off = news(&id, ExerciseNews::Measured(Box::new(failed)));
     let work = move |stop, outbox: Sender<Message>| {
         let strays = outbox.clone();
         let notify = Box::new(move |text: &str| {
             let _ = strays.send(Message::Engine(FromEngine::Stray(text.to_owned())));
         });
         let runner = Runner::in_background(command, stop, notify);
-        // Where nobody listens any more, the stop flag is set, too.
-        let tell = |update| drop(outbox.send(news(&exercise, update)));
-        if let Some(measured) = sweep(runner, &device, &configs, &answers, &tell) {
-            tell(ExerciseNews::Measured(Box::new(measured)));
+        // If the receiver is gone, the stop flag is set as well.
+        let report = |update| drop(outbox.send(news(&id, update)));
+        if let Some(measured) = sweep(runner, &device, &configs, &answers, &report) {
+            report(ExerciseNews::Measured(Box::new(measured)));
         }
     };
     let thread = Builder::new().name("measurement".to_owned());
@@ -73,8 +75,8 @@ pub(super) fn check(
     let failed = job.failed("the check broke off; the log may say why".to_owned());
     let broke_off = checked(&job, failed);
     let work = move |stop: Arc<AtomicBool>, outbox: Sender<Message>| {
-        let mut checker = checker.lock().unwrap_or_else(PoisonError::into_inner);
-        let report = checker.check_with_progress(&device, &job, &stop, |progress| {
+        let mut locked = checker.lock().unwrap_or_else(PoisonError::into_inner);
+        let report = locked.check_with_progress(&device, &job, &stop, |progress| {
             let checking = Box::new(kernel::checking(&job, progress));
             let _ = outbox.send(news(&job.exercise, ExerciseNews::Progress(checking)));
         });
@@ -85,8 +87,10 @@ pub(super) fn check(
 }
 
 fn news(exercise: &str, news: ExerciseNews) -> Message {
-    let exercise = exercise.to_owned();
-    Message::Exercise { exercise, news }
+    Message::Exercise {
+        exercise: exercise.to_owned(),
+        news,
+    }
 }
 
 /// Begins to read the texts of the kernels that a configuration launches. `command` starts an engine that sends texts.
@@ -110,7 +114,7 @@ pub(super) fn read_kernels(
         let texts = launched_kernels::read_kernels(&mut runner, &device, &config);
         // The engine ends before the result is sent, because the receiver of the result waits for this thread.
         drop(runner);
-        // If the reading was given up, nobody listens any more.
+        // If the reading was cancelled, the receiver is gone.
         let _ = outbox.send(read(
             &device,
             &config,
@@ -120,20 +124,20 @@ pub(super) fn read_kernels(
     BackgroundJob::begin(Builder::new().name("kernels".to_owned()), work, broke_off)
 }
 
-/// Makes the runs of an exercise and judges them. Returns `None` when the measurement was given up.
+/// Makes the runs of an exercise and judges them. `report` passes the progress to the screen. `None` if the measurement was cancelled.
 fn sweep(
     mut runner: Runner,
     device: &str,
     configs: &Configs,
     answers: &Answers,
-    tell: &dyn Fn(ExerciseNews),
+    report: &dyn Fn(ExerciseNews),
 ) -> Option<Measurement> {
     let began = Instant::now();
     let mut sweep = Sweep::default();
     let mut story = StreamStory::default();
     let mut device_name = String::new();
-    let found = measure_exercise(&mut runner, configs, device, true, |now, runs| {
-        match now.news {
+    let measured = measure_exercise(&mut runner, configs, device, true, |now, runs| {
+        match now.event {
             MeasureEvent::Begins { number, of } => {
                 sweep.number = number;
                 sweep.of = of;
@@ -142,7 +146,7 @@ fn sweep(
                 "starts".clone_into(&mut sweep.done);
             }
             MeasureEvent::Line(line, _) => {
-                story.hear(&line.event, 0);
+                story.on_event(&line.event, 0);
                 let run = story.slot(Slot::A);
                 if let Some(device) = &run.description.device {
                     device_name.clone_from(&device.name);
@@ -150,8 +154,8 @@ fn sweep(
                 sweep.done = match &line.event {
                     // The progress of two runs in turns is counted in pairs.
                     Event::Step(_) if !run.of_pairs => {
-                        let (steps, of) = (run.steps(), configs.steps);
-                        format!("step {} of {of}", of.min(steps))
+                        let steps = run.steps().min(configs.steps);
+                        format!("step {steps} of {}", configs.steps)
                     }
                     Event::Pair(pair) if pair.n > 0 => {
                         format!("{} pairs, {:.2}x so far", pair.n, pair.ratio)
@@ -164,9 +168,9 @@ fn sweep(
                 sweep.table = table(configs, runs)
             }
         }
-        tell(ExerciseNews::Measuring(Box::new(sweep.clone())));
+        report(ExerciseNews::Measuring(Box::new(sweep.clone())));
     });
-    let runs = match found {
+    let runs = match measured {
         Ok(runs) => runs?,
         // The figures from before the failure are still shown.
         Err(error) => {
@@ -176,13 +180,13 @@ fn sweep(
             });
         }
     };
-    let report = StageReport {
+    let judged = StageReport {
         stage: String::new(),
         lines: judge::lines(configs, answers, &runs),
     };
     Some(Measurement {
-        passed: report.passed(),
-        lines: report.lines,
+        passed: judged.passed(),
+        lines: judged.lines,
         table: table(configs, &runs),
         device: device_name,
         seconds: began.elapsed().as_secs_f64(),

@@ -1,4 +1,4 @@
-//! Reads a learner's kernel file as text, or says why that is not possible.
+//! Reads a learner's kernel file as text. The error names the place of the first byte that is no text and what to do.
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -44,26 +44,29 @@ pub(super) fn name_of(path: &Path) -> String {
 /// # Errors
 /// Fails if the bytes are not UTF-8 or have control characters.
 pub fn text(bytes: Vec<u8>) -> Result<String, KernelError> {
-    let wrong = |text: &str, place: Range<usize>, message: &str| {
-        let instead = "WGSL text; another file may have been saved over it".to_owned();
-        Err(message::error(text, &place, message.to_owned(), instead))
-    };
     let text = match String::from_utf8(bytes) {
         Ok(text) => text
             .strip_prefix('\u{feff}')
             .map(str::to_owned)
             .unwrap_or(text),
         Err(error) => {
-            let good = error.utf8_error().valid_up_to();
+            let valid = error.utf8_error().valid_up_to();
             let text = String::from_utf8_lossy(error.as_bytes());
-            return wrong(&text, good..good, "the file is not UTF-8 text from here on");
+            let message = "the file is not UTF-8 text from here on";
+            return Err(no_text(&text, valid..valid, message));
         }
     };
     match text.find(|c: char| c.is_control() && !matches!(c, '\n' | '\r' | '\t')) {
         None => Ok(text),
-        Some(at) => {
+        Some(index) => {
             let message = "a control character: this is not a text file";
-            wrong(&text, at..at + 1, message)
+            Err(no_text(&text, index..index + 1, message))
         }
     }
+}
+
+/// Makes the error of a file that is no text, at this range of bytes.
+fn no_text(text: &str, place: Range<usize>, message: &str) -> KernelError {
+    let instead = "WGSL text; another file may have been saved over it".to_owned();
+    message::error(text, &place, message.to_owned(), instead)
 }

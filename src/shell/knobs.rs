@@ -17,27 +17,33 @@ use protocol::config::{KNOBS, Knob, RunConfig};
 /// The knobs of stages that are not in the learner's files yet.
 #[derive(Default)]
 pub(super) struct Knobs {
+    /// The values by the id of their stage.
     unwritten: BTreeMap<String, KnobValues>,
+    /// The time of the last attempt.
     tried: Option<Instant>,
+    /// The reason why the last attempt failed.
     why: Option<String>,
 }
 
+/// The values of a stage's knobs.
 struct KnobValues {
     config: Box<RunConfig>,
     /// The keys that the stage offers; only these change in the file.
     offers: Vec<String>,
 }
 
-/// The result of an attempt.
+/// The result of an attempt to write knobs.
 pub(super) struct FileUpdate {
+    /// The files that were written.
     pub paths: Vec<PathBuf>,
     /// Problems of files that cannot be read. These files stay as they are.
     pub unreadable: Vec<FileError>,
-    /// The first failure that is not one of the disk, so that another attempt would not help.
+    /// The first failure that has nothing to do with the disk, so that another attempt would not help.
     pub result: Result<()>,
 }
 
 impl Knobs {
+    /// Adds the knobs of a stage. They replace values of this stage that are not written yet.
     pub(super) fn add(&mut self, stage: String, config: Box<RunConfig>, offers: Vec<String>) {
         self.unwritten.insert(stage, KnobValues { config, offers });
     }
@@ -53,6 +59,7 @@ impl Knobs {
         waited && !self.unwritten.is_empty()
     }
 
+    /// Forgets the values that are not written yet.
     pub(super) fn forget(&mut self) {
         self.unwritten.clear();
     }
@@ -116,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_disk_refuses_is_written_later_and_nothing_else_is_lost() {
+    fn knobs_that_the_disk_refuses_are_written_later_and_no_others_are_lost() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut context = CourseContext::load(None).expect("the built-in course");
         context.state = Some(dir.path().join("state"));

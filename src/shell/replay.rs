@@ -1,5 +1,5 @@
-//! The source of the screen when it shows a recording: it gives the lines at their recorded pace, or step by step. It ignores commands to an
-//! engine.
+//! The source of the screen when it shows a recording. Its lines come at their recorded pace, or step by step. Commands to an engine have no
+//! effect on it.
 
 use std::time::Instant;
 
@@ -14,12 +14,15 @@ pub struct ReplaySource {
     at: usize,
     /// The present time, in seconds of the recording.
     clock: f64,
-    looked: Instant,
+    /// The time of the last poll.
+    polled_at: Instant,
     paused: bool,
-    /// True while lines come at once, up to and including the next step.
+    /// Lines come at once, up to and including the next step.
     stepping: bool,
+    /// The speed as a multiple of the recorded pace.
     speed: f64,
-    over: bool,
+    /// The end was reported.
+    has_ended: bool,
 }
 
 impl ReplaySource {
@@ -29,11 +32,11 @@ impl ReplaySource {
             recording,
             at: 0,
             clock,
-            looked: Instant::now(),
+            polled_at: Instant::now(),
             paused: false,
             stepping: false,
             speed,
-            over: false,
+            has_ended: false,
         }
     }
 
@@ -44,12 +47,13 @@ impl ReplaySource {
         }
     }
 
-    fn take(&mut self) -> Option<FromEngine> {
+    /// Returns the next line if it is due, or the end of the recording once.
+    fn next_due(&mut self) -> Option<FromEngine> {
         let Some(time) = self.recording.time(self.at) else {
             let end = FromEngine::Gone {
                 reason: "the recording ends here".to_owned(),
             };
-            return (!std::mem::replace(&mut self.over, true)).then_some(end);
+            return (!std::mem::replace(&mut self.has_ended, true)).then_some(end);
         };
         if !self.stepping && time > self.clock {
             return None;
@@ -69,14 +73,14 @@ impl EventSource for ReplaySource {
 
     fn try_recv(&mut self) -> Option<FromEngine> {
         let now = Instant::now();
-        self.advance(now.duration_since(self.looked).as_secs_f64());
-        self.looked = now;
-        self.take()
+        self.advance(now.duration_since(self.polled_at).as_secs_f64());
+        self.polled_at = now;
+        self.next_due()
     }
 
     fn restart(&mut self) {
         self.at = 0;
-        self.over = false;
+        self.has_ended = false;
         self.stepping = false;
         self.clock = self.recording.time(0).unwrap_or(0.0);
     }
@@ -104,26 +108,36 @@ impl EventSource for ReplaySource {
 mod tests {
     use super::*;
 
+    /// A recording of a greeting at 10 s and of three steps, one a second after it.
     fn recording() -> Recording {
-        let mut text = String::from(
-            "{\"t\":10.0,\"event\":\"hello\",\"protocol\":1,\"version\":\"0.1.0\",\"pid\":1,\"os\":\"linux\",\"cores\":2,\"date\":\"2026-11-21\"}\n",
-        );
-        for (i, t) in [(0, 11.0), (1, 12.0), (2, 13.0)] {
-            text.push_str(&format!(
-                "{{\"t\":{t},\"event\":\"step\",\"slot\":\"a\",\"step\":{i},\"loss\":6.9,\"ms\":3.0,\"synced\":true,\"profiled\":false,\"phases\":null}}\n"
+        let mut lines = vec![
+            concat!(
+                r#"{"t":10.0,"event":"hello","protocol":1,"version":"0.1.0","pid":1,"#,
+                r#""os":"linux","cores":2,"date":"2026-11-21"}"#,
+            )
+            .to_owned(),
+        ];
+        for (step, t) in [(0, 11.0), (1, 12.0), (2, 13.0)] {
+            lines.push(format!(
+                concat!(
+                    r#"{{"t":{},"event":"step","slot":"a","step":{},"loss":6.9,"ms":3.0,"#,
+                    r#""synced":true,"profiled":false,"phases":null}}"#,
+                ),
+                t, step
             ));
         }
         let file = tempfile::NamedTempFile::new().expect("a file");
-        std::fs::write(file.path(), text).expect("written");
+        std::fs::write(file.path(), lines.join("\n") + "\n").expect("written");
         Recording::read(file.path()).expect("a recording")
     }
 
+    /// Takes all reports that are due and returns their number.
     fn drain(replay: &mut ReplaySource) -> usize {
-        std::iter::from_fn(|| replay.take()).count()
+        std::iter::from_fn(|| replay.next_due()).count()
     }
 
     #[test]
-    fn lines_come_at_their_pace_and_the_end_is_said_once() {
+    fn lines_come_at_their_pace_and_the_end_is_reported_once() {
         let mut replay = ReplaySource::new(recording(), 2.0);
         assert_eq!(drain(&mut replay), 1, "the greeting at once");
         replay.advance(0.4);
@@ -132,7 +146,7 @@ mod tests {
         assert_eq!(
             drain(&mut replay),
             1,
-            "a second of the recording in half of one"
+            "a second of the recording passes in half a second"
         );
         replay.advance(100.0);
         assert_eq!(drain(&mut replay), 3, "two steps and the end");
@@ -150,7 +164,7 @@ mod tests {
         replay.replay(ReplayControl::Step);
         assert_eq!(drain(&mut replay), 1);
         replay.replay(ReplayControl::Resume);
-        assert_eq!(drain(&mut replay), 0, "time did not pass while it stood");
+        assert_eq!(drain(&mut replay), 0, "time did not pass during the pause");
         replay.advance(1.0);
         assert_eq!(drain(&mut replay), 1);
     }

@@ -14,7 +14,9 @@ use crate::pages::report::RunReport;
 use crate::pages::sheet::Sheet;
 use protocol::story::StreamStory;
 
+/// The name of the file in the state folder of the course.
 const FILE: &str = "last-runs.json";
+/// The largest file that is read, in bytes.
 const MAX_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Returns the runs that are kept in a folder, or no runs if the file cannot be read.
@@ -37,7 +39,7 @@ pub fn save(dir: &Path, session: &RunReport) -> Result<()> {
     Ok(())
 }
 
-/// Returns the page of what the learner did in the course: the last runs of each stage and, if there is one, this session's runs.
+/// Returns the page about the learner's work in the course: the last runs of each stage and, if there is one, this session's runs.
 ///
 /// # Errors
 /// Fails where the table of the last journey cannot be read.
@@ -50,9 +52,9 @@ pub fn learner_sheet(
     let state = context.state.as_deref();
     let journey = state.map(journey::load).transpose()?.flatten();
     let earlier = state.map(load).unwrap_or_default();
-    let session = session.map(RunReport::from_story);
-    let kept = match &session {
-        Some(session) => session.kept(&earlier),
+    let present = session.map(RunReport::from_story);
+    let kept = match &present {
+        Some(report) => report.kept(&earlier),
         None => earlier,
     };
     Ok(learner::sheet(
@@ -61,6 +63,6 @@ pub fn learner_sheet(
         &configuration,
         journey.as_ref(),
         &kept,
-        session.as_ref(),
+        present.as_ref(),
     ))
 }

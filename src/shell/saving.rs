@@ -1,7 +1,7 @@
-//! Saves progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. A change that cannot be saved is tried
-//! again until it can.
+//! Saves progress on a thread of its own, so that neither a lock nor a slow disk holds up the screen. The thread tries to save a change again
+//! until it succeeds.
 //!
-//! The thread knows the last contents of the file and writes them again where the file is lost. A damaged file is set aside, and the copy
+//! The thread knows the last contents of the file and writes them again if the file is lost. A damaged file is set aside, and the copy
 //! from before the last change takes its place.
 
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(super) struct Saving {
 }
 
 impl Saving {
-    /// Starts the thread. It saves into a course's state folder, of which `known` is the present progress.
+    /// Starts the thread. It saves into a course's state folder, in which `known` is the present progress.
     pub(super) fn begin(dir: PathBuf, known: Progress) -> std::io::Result<Self> {
         let (changes, wanted) = channel();
         let (outbox, news) = channel();
@@ -44,6 +44,7 @@ impl Saving {
         })
     }
 
+    /// Hands a change to the thread.
     pub(super) fn keep(&self, change: ProgressChange) {
         // The thread outlives this sender, so sending cannot fail.
         let _ = self.changes.send(change);
@@ -61,10 +62,13 @@ impl Saving {
     }
 }
 
+/// The state of the thread.
 struct SavingThread {
+    /// The state folder of the course.
     dir: PathBuf,
     /// The last contents of the file, in case it is lost.
     known: Progress,
+    /// The changes that are not in the file yet, in their order.
     unsaved: Vec<ProgressChange>,
     /// The reason why the last attempt failed.
     why: Option<String>,
@@ -72,6 +76,7 @@ struct SavingThread {
 }
 
 impl SavingThread {
+    /// Saves changes until the screen's end is closed. Returns the reason why the last changes could not be saved.
     fn run(&mut self, wanted: &Receiver<ProgressChange>) -> Option<String> {
         loop {
             let next = if self.unsaved.is_empty() {
@@ -98,6 +103,7 @@ impl SavingThread {
         }
     }
 
+    /// Tries to save all changes, and sends a message if progress has become unsaved or saved.
     fn save(&mut self, busy: Busy) {
         let saved = save_or_restore(&self.dir, &self.known, &self.unsaved, busy);
         let why = match saved {
@@ -106,7 +112,7 @@ impl SavingThread {
                 self.unsaved.clear();
                 if let Some(damage) = damage {
                     let text = damage.to_string();
-                    self.tell(Message::Notice {
+                    self.send(Message::Notice {
                         text,
                         warning: true,
                     });
@@ -116,14 +122,13 @@ impl SavingThread {
             Err(error) => Some(error.message),
         };
         if why != self.why {
-            let why = why.clone();
-            self.tell(Message::ProgressUnsaved { why });
+            self.send(Message::ProgressUnsaved { why: why.clone() });
         }
         self.why = why;
     }
 
-    fn tell(&self, message: Message) {
-        // At the end the screen may be gone before this thread.
+    fn send(&self, message: Message) {
+        // At the end of the program the screen may be gone before this thread.
         let _ = self.news.send(message);
     }
 }

@@ -1,7 +1,6 @@
-//! Serves the speaker view, which runs on another terminal, over a socket in the runtime directory. Whoever connects gets a line with the
-//! notes whenever they change, and sends requests, one per line. The screen never waits: a reader that does not read is disconnected.
-//!
-//! The notes go out as lines of JSON. Requests are `go-to 3 2`, `blank`, `freeze` and `end`.
+//! Serves the speaker view, which runs on another terminal, over a socket in the runtime directory. Each connected terminal gets the notes
+//! as a line of JSON whenever they change, and sends requests, one a line: `go-to 3 2`, `blank`, `freeze` or `end`. The screen never waits:
+//! a terminal that does not read is disconnected.
 
 use std::path::PathBuf;
 #[cfg(unix)]
@@ -16,12 +15,12 @@ use std::{
 use crate::app::notes::{SpeakerRequest, notes};
 use crate::app::{App, Message};
 
-/// The time between two looks at the notes.
+/// The time between two updates of the notes.
 #[cfg(unix)]
 const EVERY: Duration = Duration::from_millis(200);
-/// The most terminals that may listen at once.
+/// The largest number of connected terminals.
 #[cfg(unix)]
-const MOST: usize = 8;
+const MAX_LISTENERS: usize = 8;
 
 /// Returns the path of the socket of this user's presentation, or `None` if the system names no folder for it.
 pub fn path() -> Option<PathBuf> {
@@ -49,12 +48,16 @@ impl SpeakerServer {
 #[cfg(unix)]
 #[derive(Default)]
 pub struct SpeakerServer {
+    /// The socket and its path. `None` while no presentation is shown.
     open: Option<(UnixListener, PathBuf)>,
     listeners: Vec<Listener>,
-    orders: VecDeque<Message>,
-    looked: Option<Instant>,
+    /// The requests that wait for the screen.
+    requests: VecDeque<Message>,
+    /// The time of the last update.
+    updated: Option<Instant>,
     /// The latest notes, as a line.
     notes: String,
+    /// The socket could not be opened for this presentation.
     failed: bool,
 }
 
@@ -62,9 +65,9 @@ pub struct SpeakerServer {
 /// A terminal that shows the speaker view.
 struct Listener {
     stream: UnixStream,
-    /// The beginning of its next request.
+    /// The part of its next request that has arrived.
     begun: String,
-    /// True until it has the latest notes.
+    /// The latest notes are not sent to it yet.
     behind: bool,
 }
 
@@ -72,13 +75,13 @@ struct Listener {
 impl SpeakerServer {
     /// Sends changed notes to all listeners. Returns the next request of a listener, or `None` if there is none.
     pub fn serve(&mut self, app: &App) -> Option<Message> {
-        if let Some(order) = self.orders.pop_front() {
-            return Some(order);
+        if let Some(request) = self.requests.pop_front() {
+            return Some(request);
         }
-        if self.looked.is_some_and(|looked| looked.elapsed() < EVERY) {
+        if self.updated.is_some_and(|time| time.elapsed() < EVERY) {
             return None;
         }
-        self.looked = Some(Instant::now());
+        self.updated = Some(Instant::now());
         let Some(notes) = notes(app) else {
             self.close();
             return None;
@@ -87,8 +90,8 @@ impl SpeakerServer {
             self.open = listen();
             self.failed = self.open.is_none();
             if self.failed {
-                let text =
-                    "No speaker view: its socket could not be made, or another presentation has it";
+                let text = "No speaker view: its socket could not be opened, \
+                            or another presentation uses it";
                 return Some(Message::Notice {
                     text: text.to_owned(),
                     warning: true,
@@ -101,7 +104,7 @@ impl SpeakerServer {
         let (listener, _) = self.open.as_ref()?;
         while let Ok((stream, _)) = listener.accept() {
             let ready = stream.set_nonblocking(true).is_ok();
-            if ready && self.listeners.len() < MOST {
+            if ready && self.listeners.len() < MAX_LISTENERS {
                 self.listeners.push(Listener {
                     stream,
                     begun: String::new(),
@@ -111,11 +114,12 @@ impl SpeakerServer {
         }
         self.listeners.retain_mut(|listener| {
             listener.behind |= changed;
-            listener.send(&self.notes) && listener.receive(&mut self.orders)
+            listener.send(&self.notes) && listener.receive(&mut self.requests)
         });
-        self.orders.pop_front()
+        self.requests.pop_front()
     }
 
+    /// Disconnects all listeners and removes the socket.
     fn close(&mut self) {
         self.listeners.clear();
         if let Some((_, path)) = self.open.take() {
@@ -134,7 +138,7 @@ impl Drop for SpeakerServer {
 
 #[cfg(unix)]
 impl Listener {
-    /// Sends the latest notes. Returns false if the listener is gone or takes only a part of the line.
+    /// Sends the latest notes, unless they were sent before. Returns false if the listener is gone or takes only a part of the line.
     fn send(&mut self, notes: &str) -> bool {
         if !self.behind {
             return true;
@@ -148,8 +152,8 @@ impl Listener {
         }
     }
 
-    /// Reads requests. Returns false if the listener is gone or sends something else.
-    fn receive(&mut self, orders: &mut VecDeque<Message>) -> bool {
+    /// Reads requests. Returns false if the listener is gone, or sends too much.
+    fn receive(&mut self, requests: &mut VecDeque<Message>) -> bool {
         let mut bytes = [0; 256];
         match self.stream.read(&mut bytes) {
             Ok(0) => return false,
@@ -158,16 +162,16 @@ impl Listener {
         }
         while let Some((line, rest)) = self.begun.split_once('\n') {
             if let Some(request) = SpeakerRequest::parse(line) {
-                orders.push_back(Message::Action(request.action()));
+                requests.push_back(Message::Action(request.action()));
             }
             self.begun = rest.to_owned();
         }
-        self.begun.len() < 64 && orders.len() < 64
+        self.begun.len() < 64 && requests.len() < 64
     }
 }
 
-/// Opens the socket. Returns `None` if another presentation has it. A socket that nobody answers is left over from an earlier one and is
-/// replaced.
+/// Opens the socket. Returns `None` if that fails, or if another presentation uses the socket. A socket that nobody answers was left by an
+/// earlier program and is replaced.
 #[cfg(unix)]
 fn listen() -> Option<(UnixListener, PathBuf)> {
     use std::os::unix::fs::DirBuilderExt;

@@ -1,19 +1,22 @@
-//! Notices saved files by their dates, which it reads seven times a second. This costs some microseconds for a few files, and it works on
-//! network and container file systems, too, which do not notify of changes.
+//! Finds out when the learner has saved a file, from the dates of a few files, which are read seven times a second. This costs some
+//! microseconds, and it also works on network and container file systems, which do not notify of changes.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
-/// How long a file must stay unchanged to count as saved; also the time between two looks.
+/// The time between two polls. A file that stays unchanged for this long counts as saved.
 const INTERVAL: Duration = Duration::from_millis(150);
 
-/// The date of a file, its length and its number. The number is needed because an editor's new file may have the date of the old one.
+/// The date of a file, its length and its inode number, because a file that an editor writes anew may keep the date of the old one. `None`
+/// for a missing file.
 type Stamp = Option<(SystemTime, u64, u64)>;
 
 #[derive(Debug)]
 struct WatchedFile {
     path: PathBuf,
+    /// The stamp of the content that was reported last.
     reported: Stamp,
+    /// The stamp at the last poll.
     seen: Stamp,
 }
 
@@ -41,7 +44,7 @@ impl FileWatch {
         }
     }
 
-    /// Returns a file that was saved since the last call. `None` if there is none, or it is not yet time to look.
+    /// Returns a file that was saved since the last call. `None` if there is none, or if the next poll is not due.
     pub(super) fn saved(&mut self) -> Option<PathBuf> {
         if self.polled_at.elapsed() < INTERVAL {
             return None;
@@ -50,19 +53,20 @@ impl FileWatch {
         self.poll()
     }
 
+    /// Reads the stamps of all files. Returns the first file with a new content that is complete.
     fn poll(&mut self) -> Option<PathBuf> {
-        let mut found = None;
+        let mut saved = None;
         for file in &mut self.files {
             let now = stamp(&file.path);
             // A missing file is not reported, because editors save by renaming and it may come back.
-            let settled = now.is_some() && now == file.seen && now != file.reported;
-            if settled && found.is_none() {
+            let is_complete = now.is_some() && now == file.seen && now != file.reported;
+            if is_complete && saved.is_none() {
                 file.reported = now;
-                found = Some(file.path.clone());
+                saved = Some(file.path.clone());
             }
             file.seen = now;
         }
-        found
+        saved
     }
 
     /// Marks the present contents of a file as known, after this program has written it.
@@ -106,7 +110,7 @@ mod tests {
         std::fs::write(&path, "the whole of it").expect("written");
         assert_eq!(watch.poll(), None, "changed again");
         assert_eq!(watch.poll(), Some(path.clone()));
-        assert_eq!(watch.poll(), None, "said once");
+        assert_eq!(watch.poll(), None, "reported once");
         std::fs::remove_file(&path).expect("removed");
         assert_eq!((watch.poll(), watch.poll()), (None, None));
         std::fs::write(&path, "by rename").expect("written");

@@ -1,5 +1,12 @@
 //! A chart draws curves over steps on a grid of cells: in braille or blocks where the terminal has them, else with one mark per cell.
-//! The curve of B carries marks, so that A and B can be told apart without colour. Horizontal reference lines carry their names.
+//!
+//! ```text
+//!       │⠤⠤⠤◆⠤⢄⣀⣀⣀◆                       a curve; B has marks, so that it needs no colour
+//!    100│          ⠉⠉⠉⠉⠑◆⠒⠒⠒⠤⠤◆⠤⢄⣀⣀⣀◆B
+//!       │                               │ a moment: NaN at step 41
+//!      0│╌ ln V 6.91: knows nothing ╌╌╌╌╌ a reference line
+//!        step 0                       41
+//! ```
 
 pub mod axis;
 pub mod grid;
@@ -17,16 +24,17 @@ use grid::{CurveStyle, Grid, Plot, put};
 use protocol::Slot;
 use protocol::story::Bucket;
 
-/// A horizontal line at a value, with its name. `means` explains the line and is shown where there is room.
+/// A horizontal line at a value, with its name.
 pub struct ReferenceLine {
     pub value: f64,
     pub name: String,
+    /// A text that explains the line. It stands after the name where columns are free.
     pub means: &'static str,
     pub symbol: &'static str,
     pub style: Style,
 }
 
-/// The contents of a chart. Later curves lie on top of earlier ones.
+/// The contents of a chart. A later curve covers an earlier one.
 pub struct Chart<'a> {
     pub curves: Vec<(Slot, Vec<Bucket>)>,
     /// Faint curves behind the others: the values that the curves average, or an earlier run.
@@ -34,64 +42,92 @@ pub struct Chart<'a> {
     pub references: Vec<ReferenceLine>,
     /// Steps that are marked with a vertical line, with their names.
     pub moments: Vec<(u64, String)>,
+    /// True for a logarithmic y axis.
     pub log: bool,
     pub theme: &'a Theme,
 }
 
-/// Width of the gutter left of the plot, which holds the numbers of the y axis.
+/// The width of the gutter left of the plot, which holds the numbers of the y axis.
 const GUTTER: u16 = 7;
-/// A plot of at least this many rows still shows its curves when a name lies over them.
-const LEGIBLE: u16 = 3;
+/// The fewest rows of a plot in which a name may cover the curves, because they stay visible above or below the name.
+const COVERABLE: u16 = 3;
 
 impl Chart<'_> {
     /// Draws the curves, their axes and names. An area of less than 12 columns or 2 rows stays empty.
     pub fn draw(&self, area: Rect, buffer: &mut Buffer) {
-        let area = area.intersection(buffer.area);
-        if area.width < 12 || area.height < 2 {
+        let visible = area.intersection(buffer.area);
+        if visible.width < 12 || visible.height < 2 {
             return;
         }
-        let gutter = if area.width >= 30 { GUTTER } else { 0 };
-        let foot = u16::from(area.height >= 4);
+        let gutter = if visible.width >= 30 { GUTTER } else { 0 };
+        let foot = u16::from(visible.height >= 4);
         let inner = Rect {
-            x: area.x + gutter,
-            width: area.width - gutter,
-            height: area.height - foot,
-            ..area
+            x: visible.x + gutter,
+            width: visible.width - gutter,
+            height: visible.height - foot,
+            ..visible
         };
         let Some(plot) = self.plot(inner) else { return };
         if gutter > 0 {
             plot.draw_gutter(buffer, gutter, 1.0, self.theme);
         }
         if foot > 0 {
-            self.draw_steps(&plot, area.bottom() - 1, buffer);
+            self.draw_steps(&plot, buffer);
         }
-        let mut grid = Grid::new(&plot);
-        let behind = self.behind.iter().map(|curve| (curve, self.theme.dim));
-        let curves = self
-            .curves
-            .iter()
-            .map(|curve| (curve, self.theme.slot(curve.0)));
+        self.draw_curves(&plot, buffer);
+        self.draw_references(&plot, buffer);
+        self.draw_letters(&plot, buffer);
+        for (step, name) in &self.moments {
+            draw_moment(*step, name, &plot, self.theme, buffer);
+        }
+        // Names with explanations are best. Where they do not all fit, the names stand alone. Where even these have no free cells, they
+        // cover the curves, if the plot is high enough to show both.
+        let without_names = buffer.clone();
+        if !self.draw_names(true, false, &plot, buffer) {
+            buffer.clone_from(&without_names);
+            if !self.draw_names(false, false, &plot, buffer) && inner.height >= COVERABLE {
+                *buffer = without_names;
+                self.draw_names(false, true, &plot, buffer);
+            }
+        }
+    }
+
+    fn draw_curves(&self, plot: &Plot, buffer: &mut Buffer) {
+        let theme = self.theme;
+        let mut grid = Grid::new(plot);
+        let behind = self.behind.iter().map(|curve| (curve, theme.dim));
+        let curves = self.curves.iter().map(|curve| (curve, theme.slot(curve.0)));
         for ((slot, points), style) in behind.chain(curves) {
             let kind = *slot as usize;
-            draw_curve(points, CurveStyle { kind, style }, &plot, &mut grid);
+            draw_curve(points, CurveStyle { kind, style }, plot, &mut grid);
         }
         for (step, _) in &self.moments {
-            let x = inner.x + plot.cell(*step as f64, plot.y.low).0;
-            plot.upright(buffer, x, self.theme.symbols.vertical, self.theme.bad);
+            let x = plot.area.x + plot.cell(*step as f64, plot.y.low).0;
+            plot.upright(buffer, x, theme.symbols.vertical, theme.bad);
         }
-        grid.render(&self.theme.symbols, buffer);
+        grid.render(&theme.symbols, buffer);
+    }
+
+    /// Returns true if a cell has no curve, so that a reference line or its name may cover it.
+    fn is_free(&self, symbol: &str) -> bool {
         let symbols = &self.theme.symbols;
-        let under = [" ", symbols.reference, symbols.floor];
+        [" ", symbols.reference, symbols.floor].contains(&symbol)
+    }
+
+    fn draw_references(&self, plot: &Plot, buffer: &mut Buffer) {
         // Where lines share a row, the first one is drawn last and stays visible.
         for reference in self.references.iter().rev() {
             let row = plot.cell(0.0, reference.value).1;
-            for cell in (0..inner.width).map(|column| (column, row)) {
-                if under.contains(&plot.shown(buffer, cell)) {
-                    plot.put(buffer, cell, reference.symbol, reference.style);
+            for column in 0..plot.area.width {
+                if self.is_free(plot.shown(buffer, (column, row))) {
+                    plot.put(buffer, (column, row), reference.symbol, reference.style);
                 }
             }
         }
-        // The letters of A and B stand beside each other where they would share a cell.
+    }
+
+    /// Writes the letter of each curve at its end. Where both would share a cell, they stand beside each other.
+    fn draw_letters(&self, plot: &Plot, buffer: &mut Buffer) {
         let mut taken = None;
         for (slot, points) in &self.curves {
             if let Some(last) = points.last() {
@@ -103,29 +139,26 @@ impl Chart<'_> {
                 taken = Some((x, y));
             }
         }
-        for (step, name) in &self.moments {
-            draw_moment(*step, name, &plot, self.theme, buffer);
-        }
-        let is_blank = |shown: &str| under.contains(&shown);
-        let is_no_text =
-            |shown: &str| symbols.points.contains(&shown) || !shown.contains(char::is_alphanumeric);
-        let draw_names = |long: bool, may_cover: &dyn Fn(&str) -> bool, buffer: &mut Buffer| {
-            let mut all_fit = true;
-            for reference in &self.references {
-                all_fit &= draw_name(reference, long, &plot, may_cover, buffer);
+    }
+
+    /// Writes the names of the reference lines, `long` ones with their explanations, over free cells or, if `over_curves`, over every cell
+    /// without text. Returns false if a name has no place.
+    fn draw_names(&self, long: bool, over_curves: bool, plot: &Plot, buffer: &mut Buffer) -> bool {
+        let points = self.theme.symbols.points;
+        let is_text =
+            |symbol: &str| !points.contains(&symbol) && symbol.contains(char::is_alphanumeric);
+        let may_cover = |symbol: &str| {
+            if over_curves {
+                !is_text(symbol)
+            } else {
+                self.is_free(symbol)
             }
-            all_fit
         };
-        // Names with explanations are best. Where they do not all fit, the names stand alone. Where even these have no free cells, they
-        // cover the curves, if the plot is high enough to show both.
-        let before = buffer.clone();
-        if !draw_names(true, &is_blank, buffer) {
-            buffer.clone_from(&before);
-            if !draw_names(false, &is_blank, buffer) && inner.height >= LEGIBLE {
-                *buffer = before;
-                draw_names(false, &is_no_text, buffer);
-            }
+        let mut all_fit = true;
+        for reference in &self.references {
+            all_fit &= draw_name(reference, long, plot, &may_cover, buffer);
         }
+        all_fit
     }
 
     /// Returns the plot, with scales that hold every value. `None` where there is no value.
@@ -136,15 +169,17 @@ impl Chart<'_> {
             .flat_map(|bucket| [bucket.low, bucket.high])
             .chain(self.references.iter().map(|reference| reference.value))
             .filter(|value| value.is_finite() && (!self.log || *value > 0.0));
-        let low = values.clone().reduce(f64::min)?;
-        let high = values.reduce(f64::max)?;
+        let lowest = values.clone().reduce(f64::min)?;
+        let highest = values.reduce(f64::max)?;
         let (low, high) = if self.log {
-            (low / 1.15, high * 1.15)
+            (lowest / 1.15, highest * 1.15)
         } else {
-            let margin = ((high - low) * 0.06).max(high.abs() * 0.01).max(1e-9);
+            let range = (highest - lowest) * 0.06;
+            let margin = range.max(highest.abs() * 0.01).max(1e-9);
             // Where all values are above zero the axis does not go below.
-            let floor = if low >= 0.0 { 0.0 } else { f64::NEG_INFINITY };
-            ((low - margin).max(floor), high + margin)
+            let is_positive = lowest >= 0.0;
+            let floor = if is_positive { 0.0 } else { f64::NEG_INFINITY };
+            ((lowest - margin).max(floor), highest + margin)
         };
         let first = points().map(|bucket| bucket.first).min().unwrap_or(0);
         let last = points()
@@ -162,47 +197,51 @@ impl Chart<'_> {
         })
     }
 
-    fn draw_steps(&self, plot: &Plot, y: u16, buffer: &mut Buffer) {
-        let (area, dim) = (plot.area, self.theme.dim);
-        let from = format!("step {}", plot.x.low);
-        let to = plot.x.high.to_string();
-        put(buffer, area.x, y, &from, area.width, dim);
-        let x = area.right().saturating_sub(to.len() as u16);
-        if x > area.x + from.len() as u16 {
-            put(buffer, x, y, &to, to.len() as u16, dim);
+    /// Writes the first and the last step below the plot.
+    fn draw_steps(&self, plot: &Plot, buffer: &mut Buffer) {
+        let area = plot.area;
+        let dim = self.theme.dim;
+        let first = format!("step {}", plot.x.low);
+        let last = plot.x.high.to_string();
+        put(buffer, area.x, area.bottom(), &first, area.width, dim);
+        let width = last.len() as u16;
+        let x = area.right().saturating_sub(width);
+        if x > area.x + first.len() as u16 {
+            put(buffer, x, area.bottom(), &last, width, dim);
         }
     }
 }
 
-/// Points at most this many columns apart are joined, even if steps between them were not reported.
+/// The largest distance in columns of two points that are joined although steps between them were not reported.
 const NEAR: usize = 2;
 
+/// Draws a curve through the means of its buckets, and at each bucket a vertical line from its lowest to its highest value.
 fn draw_curve(points: &[Bucket], ink: CurveStyle, plot: &Plot, grid: &mut Grid<'_>) {
     let mut previous: Option<(usize, usize)> = None;
     for bucket in points {
         let step = bucket.last as f64;
-        let to = plot.dot(step, bucket.mean);
-        if let Some(from) = previous {
-            let is_near = to.0.saturating_sub(from.0) <= NEAR * plot.dots.0;
+        let dot = plot.dot(step, bucket.mean);
+        if let Some(previous) = previous {
+            let is_near = dot.0.saturating_sub(previous.0) <= NEAR * plot.dots.0;
             if is_near || !bucket.gap {
-                grid.line(from, to, ink);
+                grid.line(previous, dot, ink);
             }
         }
         for row in plot.dot(step, bucket.high).1..=plot.dot(step, bucket.low).1 {
-            grid.dot((to.0, row), ink);
+            grid.dot((dot.0, row), ink);
         }
-        previous = Some(to);
+        previous = Some(dot);
     }
 }
 
 /// Writes the name of a step beside its vertical line, in the first free row; where no row is free, in the top row over the curve.
 fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut Buffer) {
-    let line_x = plot.cell(step as f64, plot.y.low).0;
-    let wide = text::width(name) as u16;
-    let x = if line_x + 2 + wide < plot.area.width {
+    let (line_x, _) = plot.cell(step as f64, plot.y.low);
+    let width = text::width(name) as u16;
+    let x = if line_x + 2 + width < plot.area.width {
         line_x + 2
     } else {
-        line_x.saturating_sub(wide + 1)
+        line_x.saturating_sub(width + 1)
     };
     let places = (0..plot.area.height).map(|row| Some((x, row)));
     if !plot.name(buffer, name, places, &|shown| shown == " ", theme.bad) {
@@ -210,8 +249,8 @@ fn draw_moment(step: u64, name: &str, plot: &Plot, theme: &Theme, buffer: &mut B
     }
 }
 
-/// Writes the name of a reference line on the line or near it, with an arrow that points to it. A `long` name includes the explanation and
-/// stands at most one row away. `may_cover` says which cells the name may hide. Returns false if the name has no place.
+/// Writes the name of a reference line on the line, or near it with an arrow that points to the line. A `long` name includes the explanation
+/// and stands at most one row away. `may_cover` returns true for the symbols that the name may hide. Returns false if the name has no place.
 fn draw_name(
     reference: &ReferenceLine,
     long: bool,
@@ -229,15 +268,15 @@ fn draw_name(
         reference.name.clone()
     };
     rows.into_iter().any(|row| {
-        let name = match row.cmp(&line_row) {
+        let label = match row.cmp(&line_row) {
             Ordering::Less => format!(" {name} ↓ "),
             Ordering::Equal => format!(" {name} "),
             Ordering::Greater => format!(" {name} ↑ "),
         };
-        let span = plot.area.width.saturating_sub(text::width(&name) as u16);
-        let columns = [span.saturating_sub(2), 1.min(span), span / 2];
-        let places = columns.map(|x| Some((x, row)));
-        plot.name(buffer, &name, places, may_cover, reference.style)
+        let last = plot.area.width.saturating_sub(text::width(&label) as u16);
+        let columns = [last.saturating_sub(2), 1.min(last), last / 2];
+        let places = columns.map(|column| Some((column, row)));
+        plot.name(buffer, &label, places, may_cover, reference.style)
     })
 }
 

@@ -1,8 +1,9 @@
-//! Large glyphs for text that must be readable from the back of a room. Each has three by five dots; a dot is half a cell high at the
-//! smallest size. The glyphs are drawn with blocks, which have a form in ASCII. A terminal's own text sizing (OSC 66) is not used: it
-//! ends at seven rows, which these glyphs outgrow from 120 by 36 on, and cells of the screen cannot hold it. The crate tui-big-text 0.8
-//! is not used either: its one font has eight by eight dots a letter, which fit on three rows only as sextants (ASCII and many fonts
-//! have none), and its sizes are fixed, while these glyphs grow to fill their area.
+//! Large glyphs for text that must be readable from the back of a room. Most glyphs have three by five dots; at the smallest size a dot is
+//! half a cell high. They are drawn with blocks, which have a form in ASCII.
+//!
+//! A terminal's own text sizing (OSC 66) is not used: its largest text has seven rows, and a screen of 120 by 36 has room for more. The
+//! crate tui-big-text 0.8 is not used: its letters have eight by eight dots, which fit on three rows only as sextants (ASCII and many
+//! fonts have none), and its sizes are fixed, while these glyphs grow to fill their area.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -16,7 +17,7 @@ use super::symbols::half_blocks;
 pub const ROWS: u16 = 3;
 
 /// Each entry has some characters and their glyphs side by side, in five rows of dots.
-#[rustfmt::skip] // A row of dots a line.
+#[rustfmt::skip] // Each line is one row of dots.
 const GLYPHS: [(&str, [&str; 5]); 4] = [
     ("0123456789.,:-+=/%^→µ'_ ", [
         "### ##. ### ### #.# ### ### ### ### ### . . . .. ... ... ..# #..# .#. ..#.. ... # ... ..",
@@ -96,14 +97,11 @@ pub const fn rows(size: u16) -> u16 {
     (5 * size).div_ceil(2)
 }
 
-/// Returns the largest size at which the text fits into `columns` and `most` rows; 0 where no size fits.
-pub fn size(text: &str, columns: u16, most: u16) -> u16 {
-    let wide = width(text).unwrap_or(0);
-    if wide == 0 {
-        return 0;
-    }
-    let by_width = columns / wide;
-    let by_height = (1..=most).take_while(|size| rows(*size) <= most);
+/// Returns the largest size at which the text fits into `columns` and `max_rows`; 0 where no size fits.
+pub fn size(text: &str, columns: u16, max_rows: u16) -> u16 {
+    let smallest_width = width(text).unwrap_or(0);
+    let by_width = columns.checked_div(smallest_width).unwrap_or(0);
+    let by_height = (1..=max_rows).take_while(|size| rows(*size) <= max_rows);
     by_width.min(by_height.last().unwrap_or(0))
 }
 
@@ -116,11 +114,11 @@ pub fn fill(buffer: &mut Buffer, area: Rect, text: &str, style: Style) {
 }
 
 /// Modifiers that would spoil glyphs made of blocks.
-const PLAIN: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED);
+const SPOILING: Modifier = Modifier::REVERSED.union(Modifier::UNDERLINED);
 
 /// Draws the text with its top left corner at (x, y). Each dot is `size` columns wide and half as many rows high.
 pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, style: Style) {
-    let style = style.remove_modifier(PLAIN);
+    let plain_style = style.remove_modifier(SPOILING);
     for dots in text.chars().filter_map(glyph) {
         let wide = dots[0].len() as u16;
         for row in 0..rows(size) {
@@ -131,7 +129,7 @@ pub fn draw(buffer: &mut Buffer, (mut x, y): (u16, u16), text: &str, size: u16, 
             let cells: String = (0..wide * size)
                 .map(|column| half_blocks(lit(0, column), lit(1, column)))
                 .collect();
-            put(buffer, x, y + row, &cells, wide * size, style);
+            put(buffer, x, y + row, &cells, wide * size, plain_style);
         }
         x += (wide + 1) * size;
     }
@@ -144,18 +142,26 @@ mod tests {
     #[test]
     fn the_largest_size_that_fits_is_found() {
         assert_eq!(size("8", 3, 30), 0);
-        assert_eq!(
-            (size("8", 4, 3), size("8", 8, 4), size("8", 8, 5)),
-            (1, 1, 2)
-        );
+        assert_eq!(size("8", 4, 3), 1);
+        assert_eq!(size("8", 8, 4), 1);
+        assert_eq!(size("8", 8, 5), 2);
         assert_eq!(size("ü", 100, 100), 0, "no large form");
-        assert_ne!(glyph('M'), glyph('m'), "a mega is no milli");
-        assert_eq!(
-            wrap("ms MiB", 20),
-            Some(vec!["ms".to_owned(), "MiB".to_owned()])
-        );
-        assert_eq!((wrap("ms MiB", 9), rows_of(2)), (None, 7));
+        assert_eq!(size("", 100, 100), 0, "nothing to draw");
+    }
+
+    #[test]
+    fn lines_wrap_between_words_and_no_word_is_broken() {
+        // Each glyph takes its dots and one column of gap.
         assert_eq!(width("3.1x"), Some(4 + 2 + 4 + 4));
+        let two_lines = vec!["ms".to_owned(), "MiB".to_owned()];
+        assert_eq!(wrap("ms MiB", 20), Some(two_lines));
+        assert_eq!(wrap("ms MiB", 9), None, "`MiB` is wider than 9 columns");
+        assert_eq!(rows_of(2), 7, "three rows, a gap, three rows");
+    }
+
+    #[test]
+    fn every_glyph_is_whole_and_cases_differ() {
+        assert_ne!(glyph('M'), glyph('m'), "a mega is no milli");
         for (characters, rows) in GLYPHS {
             for row in rows {
                 assert_eq!(row.split(' ').count(), characters.chars().count());

@@ -1,13 +1,19 @@
-//! Stretches a drawing of the course to fill an area. Lines and blocks grow; words keep their size.
+//! Stretches a drawing of a lesson, made of line characters, to fill an area on a projector. Lines and blocks grow; words keep their size:
+//!
+//! ```text
+//! ┌──┐        ┌─────┐
+//! │ab│   →    │  ab │
+//! └──┘        └─────┘
+//! ```
 
 /// The largest factor by which a drawing grows in each direction.
-const MOST: f64 = 4.0;
+const MAX_FACTOR: f64 = 4.0;
 /// Characters whose line continues to the right, to the left, down and up.
 const RIGHT: &str = "─┌└├┬┴┼◀";
 const LEFT: &str = "─┐┘┬┴┼▶╌";
 const DOWN: &str = "│┬┌┐├┤┼▲┊";
 const UP: &str = "│┴└┘├┤┼▼┊";
-/// Characters that end a stretch of a timeline: no line joins two of them that stand one below the other.
+/// Characters that end a stretch of a timeline. If two of them are one below the other, no line joins them.
 const ENDS: &str = "├┤";
 /// Eighths of a cell, by their height.
 const EIGHTHS: &str = " ▁▂▃▄▅▆▇█";
@@ -21,11 +27,11 @@ fn is_drawn(c: char) -> bool {
 pub(super) fn stretched(lines: &[String], (columns, rows): (u16, u16)) -> Vec<String> {
     let grid: Vec<Vec<char>> = lines.iter().map(|line| line.chars().collect()).collect();
     let wide = grid.iter().map(Vec::len).max().unwrap_or(0).max(1);
-    let across = (f64::from(columns) / wide as f64).clamp(1.0, MOST);
-    let down = (usize::from(rows) / grid.len().max(1)).clamp(1, MOST as usize);
-    let at = |row: usize, x: usize| {
-        let row = grid.get(row);
-        row.and_then(|row| row.get(x)).copied().unwrap_or(' ')
+    let across = (f64::from(columns) / wide as f64).clamp(1.0, MAX_FACTOR);
+    let down = (usize::from(rows) / grid.len().max(1)).clamp(1, MAX_FACTOR as usize);
+    let char_at = |row: usize, x: usize| {
+        let cell = grid.get(row).and_then(|row| row.get(x));
+        cell.copied().unwrap_or(' ')
     };
     let rows_and_parts = (0..grid.len())
         .flat_map(|row| (0..down).map(move |part| (row, part)))
@@ -34,14 +40,17 @@ pub(super) fn stretched(lines: &[String], (columns, rows): (u16, u16)) -> Vec<St
         .map(|(row, part)| {
             let mut out: Vec<char> = Vec::new();
             for x in 0..wide {
-                let (begin, end) = (place(x, across), place(x + 1, across));
-                let (c, below, next) = (at(row, x), at(row + 1, x), at(row, x + 1));
+                let begin = stretched_column(x, across);
+                let end = stretched_column(x + 1, across);
+                let c = char_at(row, x);
+                let below = char_at(row + 1, x);
+                let next = char_at(row, x + 1);
                 let goes_down = DOWN.contains(c) && UP.contains(below);
                 let is_line = goes_down && !(ENDS.contains(c) && ENDS.contains(below));
                 let goes_right =
                     RIGHT.contains(c) && (LEFT.contains(next) || next == '┤' && c != '├');
                 if begin < out.len() && !is_drawn(c) {
-                    // A word that began further left stands here.
+                    // A word that began further left already fills this column.
                     continue;
                 }
                 out.truncate(begin);
@@ -77,26 +86,26 @@ pub(super) fn stretched(lines: &[String], (columns, rows): (u16, u16)) -> Vec<St
 }
 
 /// Returns the column of the stretched drawing where column `x` of the drawing begins.
-fn place(x: usize, across: f64) -> usize {
+fn stretched_column(x: usize, across: f64) -> usize {
     (x as f64 * across) as usize
 }
 
 /// Returns the words that begin at column `x` and end before two blanks or a line, padded to the beginning of the next column. Between two
 /// lines the words are centred.
 fn word(row: &[char], x: usize, across: f64) -> Vec<char> {
-    let ends = |at: &usize| {
-        let pair = [row.get(*at), row.get(at + 1)];
-        pair[0].is_none_or(|c| is_drawn(*c)) || pair.iter().all(|c| c.is_none_or(|c| *c == ' '))
+    let is_blank = |index: usize| row.get(index).is_none_or(|c| *c == ' ');
+    let is_line = |index: usize| row.get(index).is_some_and(|c| is_drawn(*c));
+    let is_end = |index: &usize| {
+        *index == row.len() || is_line(*index) || is_blank(*index) && is_blank(index + 1)
     };
-    let end = (x..=row.len()).find(ends).unwrap_or(row.len());
-    let room = place(end, across) - place(x, across);
-    let is_line = |at: Option<usize>| at.and_then(|at| row.get(at)).is_some_and(|c| is_drawn(*c));
-    let between = is_line(x.checked_sub(1)) && is_line(Some(end));
-    let spare = room.saturating_sub(end - x);
-    let before = if between { spare / 2 } else { 0 };
+    let end = (x..=row.len()).find(is_end).unwrap_or(row.len());
+    let width = stretched_column(end, across) - stretched_column(x, across);
+    let between_lines = x > 0 && is_line(x - 1) && is_line(end);
+    let spare = width.saturating_sub(end - x);
+    let before = if between_lines { spare / 2 } else { 0 };
     let mut out = vec![' '; before];
     out.extend(&row[x..end]);
-    out.resize(out.len().max(room), ' ');
+    out.resize(out.len().max(width), ' ');
     out
 }
 

@@ -34,10 +34,10 @@ mod unix {
     use crate::tui::keys::decode::Decoder;
     use crate::tui::terminal::columns_and_rows;
 
-    /// How long the rest of a sequence may take, even over a slow connection. After that time an escape byte means the escape key.
-    const REST: Duration = Duration::from_millis(40);
-    /// How long the rest of a pasted text may take.
-    const REST_OF_PASTE: Duration = Duration::from_secs(1);
+    /// The time within which the next byte of a sequence comes, even over a slow connection. After it, an escape byte is the escape key.
+    const SEQUENCE_TIMEOUT: Duration = Duration::from_millis(40);
+    /// The time within which the next byte of a pasted text comes.
+    const PASTE_TIMEOUT: Duration = Duration::from_secs(1);
 
     /// A source of events: keys, clicks, pasted text and changes of size, in their order.
     #[derive(Debug, Default)]
@@ -63,11 +63,11 @@ mod unix {
                 {
                     return Ok(Some(Event::Resize(size.0, size.1)));
                 }
-                let left = until.saturating_duration_since(Instant::now());
-                let rest = self.rest();
-                if readable(rest.map_or(left, |rest| rest.min(left)))? {
+                let remaining = until.saturating_duration_since(Instant::now());
+                let time_for_rest = self.time_for_rest();
+                if readable(time_for_rest.map_or(remaining, |rest| rest.min(remaining)))? {
                     self.read()?;
-                } else if self.rest().is_some_and(|rest| rest.is_zero()) {
+                } else if self.time_for_rest().is_some_and(|rest| rest.is_zero()) {
                     self.decoder
                         .give_up(&mut |event| self.events.push_back(event));
                 } else if Instant::now() >= until {
@@ -76,15 +76,15 @@ mod unix {
             }
         }
 
-        /// Returns how long the rest of an incomplete sequence may still take; `None` if no sequence is incomplete.
-        fn rest(&self) -> Option<Duration> {
+        /// Returns the time that the rest of an incomplete sequence may still take; `None` if no sequence is incomplete.
+        fn time_for_rest(&self) -> Option<Duration> {
             if !self.decoder.is_waiting() {
                 return None;
             }
             let limit = if self.decoder.is_pasting() {
-                REST_OF_PASTE
+                PASTE_TIMEOUT
             } else {
-                REST
+                SEQUENCE_TIMEOUT
             };
             Some(limit.saturating_sub(self.last_byte?.elapsed()))
         }

@@ -1,5 +1,6 @@
-//! Every key is named once: dispatch, footer, help and the documentation read the table. No other file names a key.
-//! The table chooses between the meanings of a key; `App::may` says which of them are possible, so the footer offers only what works.
+//! Turns keys into actions, and names keys on the screen. Every key is written once, in a table; dispatch, footer, help and the documentation
+//! read the table. A key may have several meanings: the table has the state of the screen for each, and `App::may` decides whether the action
+//! is possible, so the footer offers only what works.
 
 pub mod board;
 mod conditions;
@@ -17,11 +18,13 @@ use protocol::Slot;
 use table::SHIFT_F5;
 pub use table::{BINDINGS, Group, KeyBinding};
 
-/// Returns the name of a key as the screen and the documents write it.
+/// Returns the name of a key as the screen and the documents write it, such as `PgDn` or `ctrl-c`.
 pub fn key_name(key: KeyCode) -> String {
     match key {
         KeyCode::Char(' ') => "space",
-        KeyCode::Char(c @ '\u{1}'..='\u{1a}') => return format!("ctrl-{}", (c as u8 + 96) as char),
+        KeyCode::Char(c @ '\u{1}'..='\u{1a}') => {
+            return format!("ctrl-{}", (c as u8 | 0x60) as char);
+        }
         KeyCode::Char(c) => return c.to_string(),
         KeyCode::Enter => "enter",
         KeyCode::Esc => "esc",
@@ -99,7 +102,8 @@ pub fn speaker(event: KeyEvent) -> Option<SpeakerKey> {
     })
 }
 
-/// Returns the key of an event as the table writes it, or `None` when the key is released.
+/// Returns the key of an event as the table writes it; `None` when the key is released. The table has no key that is held with alt, and no
+/// sign that is held with ctrl; such a key becomes `Null`.
 fn key(event: KeyEvent) -> Option<KeyCode> {
     Some(match event.code {
         _ if event.kind == KeyEventKind::Release => return None,
@@ -123,19 +127,15 @@ pub fn label(action: Action, app: &App) -> String {
         .map_or_else(String::new, first_key)
 }
 
-/// Returns the first key that the table has for an action, whatever is open now; `None` if it has no key.
+/// Returns the first key that the table has for an action, in any state of the screen; `None` if the action has no key.
 pub fn name(action: Action) -> Option<String> {
-    BINDINGS
-        .iter()
-        .find(|binding| binding.action == action)
-        .map(first_key)
+    let has_action = |binding: &&KeyBinding| binding.action == action;
+    BINDINGS.iter().find(has_action).map(first_key)
 }
 
 fn first_key(binding: &KeyBinding) -> String {
-    binding
-        .keys
-        .first()
-        .map_or_else(String::new, |key| key_name(*key))
+    let first = binding.keys.first();
+    first.map_or_else(String::new, |key| key_name(*key))
 }
 
 /// Returns the keys and labels that the footer offers now, the more useful ones first.
@@ -148,12 +148,12 @@ pub fn footer(app: &App) -> Vec<(String, &'static str)> {
         let key = first_key(binding);
         let action = binding.action;
         // The first line that matches a key is the meaning of the key, even where its action is not possible now.
-        let known = offers
+        let is_listed = offers
             .iter()
             .any(|(name, other)| other.action == action || *name == key);
         // The key of an open card closes it, so the footer does not offer to open it.
-        let open = matches!(action, Action::Open(card) if app.view.overlay == Some(card));
-        if !(known || open) {
+        let is_open = matches!(action, Action::Open(card) if app.view.overlay == Some(card));
+        if !(is_listed || is_open) {
             offers.push((key, binding));
         }
     }
@@ -180,13 +180,11 @@ fn choice_letters(question: Option<&Question>) -> String {
 
 /// Returns the footer's label of an action in the present state.
 fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
-    let wants_b = || {
-        let wanted = app.bench.run.wanted.as_ref();
-        wanted.is_some_and(|run| run.slot == Slot::B)
-    };
+    let wanted = app.bench.run.wanted.as_ref();
+    let wants_b = wanted.is_some_and(|run| run.slot == Slot::B);
     match binding.action {
-        Action::Pause if paused(app) => "resume",
-        Action::Toggle if wants_b() => "back to A",
+        Action::Pause if is_paused(app) => "resume",
+        Action::Toggle if wants_b => "back to A",
         Action::Pair if app.mode.plays_mystery() => "verdict on B",
         Action::Knobs if app.knobs_open() => "close knobs",
         Action::Lesson if app.view.lesson_open => "panels",
@@ -196,7 +194,7 @@ fn offered_label(binding: &KeyBinding, app: &App) -> &'static str {
     }
 }
 
-fn paused(app: &App) -> bool {
+fn is_paused(app: &App) -> bool {
     match app.mode.recording() {
         Some(recording) => recording.paused,
         None => app.bench.run.state == RunState::Paused,
@@ -230,7 +228,7 @@ impl HelpLine {
     }
 }
 
-/// Returns the table as documentation: each key once, under its heading.
+/// Returns the lines of the help: each key once, under its heading.
 pub fn reference() -> Vec<HelpLine> {
     let mut rows: Vec<HelpLine> = Vec::new();
     for group in Group::VARIANTS {

@@ -1,5 +1,5 @@
-//! The layout decides which panel goes where at which size. It is pure arithmetic over the size and the state, so that the drawing and
-//! the mouse can share its answer.
+//! The layout gives every panel, line and card of a frame its rectangle. It depends only on the size and the state, so the drawing and the
+//! mouse both ask it.
 
 use ratatui::layout::Rect;
 
@@ -14,10 +14,10 @@ use crate::app::{App, Overlay, ScreenSize, View};
 use crate::course::TextBlock;
 use crate::panel::Panel;
 
-/// The place of everything in one frame. What has an empty rectangle is not shown.
+/// The rectangles of a frame. An empty rectangle is not drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Arrangement {
-    pub room: Option<ScreenSize>,
+    pub screen_size: ScreenSize,
     /// The notice that says why progress is not saved.
     pub unsaved: Rect,
     pub header: Rect,
@@ -44,27 +44,27 @@ impl Arrangement {
 
 /// Arranges a frame.
 pub fn arrange(area: Rect, app: &App) -> Arrangement {
-    let room = View {
+    let screen_size = View {
         size: (area.width, area.height),
         theme: app.view.theme,
         ..View::default()
     }
     .screen_size();
     let mut arrangement = Arrangement {
-        room: Some(room),
+        screen_size,
         ..Arrangement::default()
     };
-    if room == ScreenSize::Numbers {
+    if screen_size == ScreenSize::Numbers {
         return arrangement;
     }
     let theme = &Theme::plain(app.view.markers);
     let mut rest = area;
     if app.beat().is_some() {
-        // One panel fills the screen. Below it stand the beat's sentence and one line with its place in the course.
+        // One panel fills the screen. Below it are the beat's sentence and one line with its place in the course.
         arrangement.footer = take_bottom(&mut rest, 1);
         let sentence_rows = status::rows(app, theme, area.width);
-        let most = (rest.height / 2).max(2);
-        arrangement.guide = take_bottom(&mut rest, sentence_rows.clamp(2, most));
+        let max_rows = (rest.height / 2).max(2);
+        arrangement.guide = take_bottom(&mut rest, sentence_rows.clamp(2, max_rows));
         arrangement.body = rest;
         arrangement.overlay = place_overlay(app, rest);
         let panel = match app.view.focus {
@@ -81,20 +81,20 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     arrangement.busy = take_top(&mut rest, u16::from(busy::wordings(app).is_some()));
     arrangement.footer = take_bottom(&mut rest, 1);
     arrangement.status = take_bottom(&mut rest, 1);
-    // A pointer of the evidence always has three lines, so that panels seldom move.
-    let least = if app.lesson.learner.pointer.is_some() {
+    // A pointer of the evidence always has three rows, so that panels seldom move.
+    let min_rows = if app.lesson.learner.pointer.is_some() {
         3
     } else {
         1
     };
     let guide_rows = match rest.height {
         0..12 => 1,
-        height => status::rows(app, theme, area.width).clamp(least, height - BODY),
+        height => status::rows(app, theme, area.width).clamp(min_rows, height - MIN_PANEL_ROWS),
     };
     arrangement.guide = take_bottom(&mut rest, guide_rows);
     arrangement.body = rest;
     arrangement.overlay = place_overlay(app, rest);
-    arrangement.panels = match (app.view.focus, room) {
+    arrangement.panels = match (app.view.focus, screen_size) {
         (Some(panel), _) if app.view.expanded => vec![(panel, rest)],
         (_, ScreenSize::Compact) if app.view.lesson_open || app.knobs_open() => {
             vec![(Panel::Lesson, rest)]
@@ -106,8 +106,8 @@ pub fn arrange(area: Rect, app: &App) -> Arrangement {
     arrangement
 }
 
-/// The rows that the panels keep when the guide is long.
-const BODY: u16 = 9;
+/// The rows that the panels keep where the guide is long.
+const MIN_PANEL_ROWS: u16 = 9;
 
 /// Returns three strips: the loss, the throughput in large numerals, the longest operations.
 fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
@@ -131,7 +131,7 @@ fn strips(mut rest: Rect) -> Vec<(Panel, Rect)> {
 
 /// Puts the lesson on the left and three panels on the right: the loss, the throughput, and the panel that the stage or the focus names.
 fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
-    let drawing = drawing_columns(app).min(rest.width.saturating_sub(LEAST));
+    let drawing = drawing_columns(app).min(rest.width.saturating_sub(MIN_PANEL_COLUMNS));
     let columns = (rest.width * 2 / 5).min(80).max(drawing);
     let mut lesson = take_left(&mut rest, columns);
     let half = lesson.height / 2;
@@ -151,8 +151,8 @@ fn split(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     panels
 }
 
-/// Takes `rows` rows off the bottom of the lesson's column. `None` where the text needs them, and in a mystery: that counts the panels
-/// that the learner looked at, so no panel may appear by itself.
+/// Takes `rows` rows off the bottom of the lesson's column for other panels. Returns `None` where the text needs these rows. In a mystery it
+/// also returns `None`: each panel on the screen costs points there, so no panel may appear by itself.
 fn take_spare_rows(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
     if app.mode.mystery().is_some() {
         return None;
@@ -166,8 +166,8 @@ fn take_spare_rows(lesson: &mut Rect, rows: u16, app: &App) -> Option<Rect> {
 /// The rows that a panel's borders take.
 const BORDERS: usize = 2;
 
-/// The columns that the panels beside the lesson keep.
-const LEAST: u16 = 40;
+/// The columns that the panels beside the lesson keep where a drawing is wide.
+const MIN_PANEL_COLUMNS: u16 = 40;
 
 /// Returns the columns that the widest drawing on the lesson's page takes, with the panel's frame; 0 where the page has no drawing.
 fn drawing_columns(app: &App) -> u16 {
@@ -185,17 +185,18 @@ fn drawing_columns(app: &App) -> u16 {
         .map_or(0, |widest| height(widest + FRAME))
 }
 
-/// Returns the panels that may stand beside the lesson, the loss and the throughput, the most wanted first: the focused panel, those that
+/// Returns the panels that may be beside the lesson, the loss and the throughput, the most wanted first: the focused panel, then those that
 /// the stage's evidence names once the learner may know them, then the others.
 fn others(app: &App) -> impl Iterator<Item = Panel> {
     let always = [Panel::Lesson, Panel::Loss, Panel::Throughput];
-    // Before the learner has said where the fault shows, the order of the panels must not give it away.
-    let told = app.stage().filter(|stage| app.reading().points_out(stage));
-    let pointers = told.into_iter().flat_map(|stage| &stage.evidence);
-    let pointed = pointers.map(|pointer| pointer.panel);
+    // Until the learner has chosen the panel that shows the fault, the order of the panels must not give it away.
+    let stage = app.stage().filter(|stage| app.reading().points_out(stage));
+    let evidence = stage.map_or(&[][..], |stage| &stage.evidence);
+    let pointed_out = evidence.iter().map(|pointer| pointer.panel);
     let rest = [Panel::Kernels, Panel::Ledger, Panel::Evidence];
+    let focused = app.view.third.into_iter();
     let mut wanted: Vec<Panel> = Vec::new();
-    for panel in app.view.third.into_iter().chain(pointed).chain(rest) {
+    for panel in focused.chain(pointed_out).chain(rest) {
         if !always.contains(&panel) && !wanted.contains(&panel) {
             wanted.push(panel);
         }
@@ -203,7 +204,7 @@ fn others(app: &App) -> impl Iterator<Item = Panel> {
     wanted.into_iter()
 }
 
-/// Places every panel where its row of the table says: the lesson left, the curves of the run in the middle, its parts on the right.
+/// Places every panel as its row of `PANELS` says: the lesson on the left, the curves of the run in the middle, its parts on the right.
 fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     let lesson_columns = (rest.width * 36 / 100).clamp(56, 80);
     let mut lesson = take_left(&mut rest, lesson_columns);
@@ -218,21 +219,22 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
             _ => 0,
         })
         .sum();
-    let mut low = take_spare_rows(&mut lesson, low_rows, app);
+    let mut below_text = take_spare_rows(&mut lesson, low_rows, app);
     let mut panels = vec![(Panel::Lesson, lesson)];
-    let mut half = Rect::default();
+    // Two panels share a row of the right column. This is its half that is still free.
+    let mut free_half = Rect::default();
     // Panels with a fixed height are placed from the bottom up.
     for row in PANELS.iter().rev() {
         let area = match row.position {
             PanelPosition::Middle(rows) if rows > 0 => take_bottom(&mut middle, rows),
             PanelPosition::Right(rows) if rows > 0 => {
-                take_bottom(low.as_mut().unwrap_or(&mut right), rows)
+                take_bottom(below_text.as_mut().unwrap_or(&mut right), rows)
             }
-            PanelPosition::HalfRight(_) if !half.is_empty() => std::mem::take(&mut half),
+            PanelPosition::HalfRight(_) if !free_half.is_empty() => std::mem::take(&mut free_half),
             PanelPosition::HalfRight(rows) => {
                 let mut pair = take_bottom(&mut right, rows);
                 let columns = pair.width / 2;
-                half = take_left(&mut pair, columns);
+                free_half = take_left(&mut pair, columns);
                 pair
             }
             _ => continue,
@@ -255,23 +257,23 @@ fn full(mut rest: Rect, app: &App) -> Vec<(Panel, Rect)> {
     panels
 }
 
-/// The fewest columns and rows that stay free on each side of a card. A narrower strip would look like a part of the card, so the card
-/// takes it as well.
-const SLIVER: (u16, u16) = (6, 3);
+/// The fewest columns and rows that stay free on each side of a card. A narrower strip would look like a part of the card, so the card covers
+/// it.
+const MIN_STRIP: (u16, u16) = (6, 3);
 
 /// Returns the open card and its area in the middle of `rest`; `None` where no card is open.
 fn place_overlay(app: &App, rest: Rect) -> Option<(Overlay, Rect)> {
     let overlay = app.view.overlay?;
     let card = CARDS.iter().find(|card| card.overlay == overlay)?;
     let wanted = card.size(app, rest, &Theme::plain(app.view.markers));
-    let without_sliver = |wanted: u16, room: u16, least: u16| {
-        if room.saturating_sub(wanted) < 2 * least {
-            room
+    let length = |wanted: u16, available: u16, min_strip: u16| {
+        if available.saturating_sub(wanted) < 2 * min_strip {
+            available
         } else {
             wanted
         }
     };
-    let columns = without_sliver(wanted.0, rest.width, SLIVER.0);
-    let rows = without_sliver(wanted.1, rest.height, SLIVER.1);
+    let columns = length(wanted.0, rest.width, MIN_STRIP.0);
+    let rows = length(wanted.1, rest.height, MIN_STRIP.1);
     Some((overlay, centred(rest, columns, rows)))
 }

@@ -1,5 +1,6 @@
-//! The mouse: a click marks a panel, a second click expands it; a click in a list takes the line; the wheel scrolls the panel under the
-//! pointer. On the timeline a second click marks the piece under the pointer, the wheel zooms and dragging pans.
+//! Turns clicks, the wheel and dragging into actions. A click marks a panel, a second click expands it; a click in a list takes the line; the
+//! wheel scrolls the panel under the pointer. On the timeline a second click marks the slice under the pointer, the wheel zooms and dragging
+//! pans.
 
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui::layout::Rect;
@@ -18,8 +19,8 @@ const WHEEL: i32 = 3;
 pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     let (width, height) = app.view.size;
     let arrangement = arrange(Rect::new(0, 0, width, height), app);
-    if let Some(found) = on_timeline(&arrangement, event, app) {
-        return Some(Action::Timeline(found));
+    if let Some(change) = on_timeline(&arrangement, event, app) {
+        return Some(Action::Timeline(change));
     }
     match event.kind {
         MouseEventKind::ScrollDown => Some(wheel(&arrangement, event, WHEEL, app)),
@@ -29,7 +30,7 @@ pub fn action(event: MouseEvent, app: &App) -> Option<Action> {
     }
 }
 
-/// Returns what a mouse event does to the timeline; `None` if the timeline is not under the pointer.
+/// Returns the change of the timeline that a mouse event means; `None` if the timeline is not under the pointer.
 fn on_timeline(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Option<TimelineMove> {
     let uncovered = arrangement.overlay.is_none() && app.view.confirm.is_none();
     let (panel, area) = arrangement.panel_at(event.column, event.row)?;
@@ -42,7 +43,7 @@ fn on_timeline(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Optio
         event.row.checked_sub(inner.y)?,
     );
     let size = (inner.width, inner.height);
-    let under = timeline::at(&app.view.timeline_of(app.shown_run())?.0, cell, size)?;
+    let under = timeline::at(&app.view.timeline_of(app.shown_run())?.view, cell, size)?;
     let focused = app.view.focus == Some(Panel::Timeline);
     let presses = matches!(
         event.kind,
@@ -54,9 +55,12 @@ fn on_timeline(arrangement: &Arrangement, event: MouseEvent, app: &App) -> Optio
     timeline_move(event.kind, under)
 }
 
-/// Returns what the mouse does to a timeline. `under` is the row, the time and the duration of a column under the pointer, in ns.
-pub fn timeline_move(kind: MouseEventKind, under: (usize, i64, u64)) -> Option<TimelineMove> {
-    let (row, time, column) = under;
+/// Returns the change of a timeline that a mouse event means. The pointer is on the row `row` at the time `time`, and a column of cells has
+/// the duration `column`, both in ns.
+pub fn timeline_move(
+    kind: MouseEventKind,
+    (row, time, column): (usize, i64, u64),
+) -> Option<TimelineMove> {
     Some(match kind {
         MouseEventKind::ScrollUp => TimelineMove::ZoomAt(time, 1),
         MouseEventKind::ScrollDown => TimelineMove::ZoomAt(time, -1),

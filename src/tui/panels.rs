@@ -1,5 +1,8 @@
-//! The table of all panels and the table of all cards over them. Each panel has a file and a row here. A panel reads no file and no
-//! clock, and it starts no thread.
+//! The table of all panels and the table of all cards over them. Each panel and each card has a file and a row here.
+//!
+//! A panel is a function from the state of the program to [`Content`]: it reads no file and no clock, and it starts no thread. Its file
+//! has, from top to bottom, a small picture of the panel, its explanation, its contents, and their lines. The functions at the end of this
+//! file put the contents into boxes.
 
 mod attempts;
 pub mod beat;
@@ -40,6 +43,7 @@ pub mod timeline;
 mod watched;
 mod welcome;
 
+use PanelPosition::{HalfRight, InsteadOf, Left, Middle, Right};
 use content::{Content, ContentOf, Inside};
 use ratatui::Frame;
 use ratatui::layout::Rect;
@@ -49,7 +53,7 @@ use strum::VariantArray;
 
 use super::prose::{FRAME, READING};
 use super::surface::{
-    Scroll, closes, draw_reading, framed, height, inside, inside_strip, is_strip, panel_frame,
+    Scroll, close_hint, draw_reading, framed, height, inside, inside_strip, is_strip, panel_frame,
 };
 use super::theme::Theme;
 use crate::app::{App, Overlay};
@@ -59,19 +63,18 @@ use crate::panel::Panel;
 pub struct PanelRow {
     pub panel: Panel,
     pub position: PanelPosition,
-    /// Returns the contents of the panel for both renderers: in its box, and large for the back of a room.
     content: ContentOf,
-    /// Returns the explanation of the panel, one or two sentences per entry. It is shown below the panel while that has the whole screen.
-    reading: fn(&App) -> &'static [&'static str],
+    explanation: fn(&App) -> &'static [&'static str],
 }
 
-/// The place of a panel on a screen that has room for every panel. 0 rows stand for all rows that the others in the column leave.
+/// The place of a panel on a screen that has room for every panel. A panel with 0 rows gets the rows that the other panels of its column
+/// leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PanelPosition {
     Left,
     Middle(u16),
     Right(u16),
-    /// The panel has half of this many rows on the right; its neighbour in the table has the other half.
+    /// The panel shares this many rows on the right, half and half, with its neighbour in the table.
     HalfRight(u16),
     /// The panel replaces another panel while the learner asked for it last.
     InsteadOf(Panel),
@@ -80,59 +83,92 @@ pub enum PanelPosition {
 /// A row of the table of cards, which can lie over the panels.
 pub struct CardRow {
     pub overlay: Overlay,
-    /// Returns the columns that the card wants on a screen of this width, borders included.
     columns: fn(&App, u16) -> u16,
-    /// True if the card has all rows of the screen, false if it has as many as its lines take.
-    is_high: bool,
-    /// Returns the contents of the card inside its border.
+    /// True if the card has all rows of the screen, false if it is as high as its lines.
+    is_full: bool,
     content: ContentOf,
 }
 
 /// Every panel, in the order in which they stand in a column of the largest layout.
 #[rustfmt::skip]
 pub const PANELS: [PanelRow; Panel::VARIANTS.len()] = [
-    PanelRow { panel: Panel::Lesson, position: PanelPosition::Left, content: lesson::content, reading: |_| &[] },
-    PanelRow { panel: Panel::Loss, position: PanelPosition::Middle(0), content: loss::content, reading: |_| loss::READING },
-    PanelRow { panel: Panel::Throughput, position: PanelPosition::Middle(9), content: throughput::content, reading: throughput::reading },
-    PanelRow { panel: Panel::Kernels, position: PanelPosition::Right(0), content: kernels::content, reading: |_| kernels::READING },
-    PanelRow { panel: Panel::Roofline, position: PanelPosition::InsteadOf(Panel::Kernels), content: roofline::content, reading: |_| roofline::READING },
-    PanelRow { panel: Panel::Ledger, position: PanelPosition::Middle(11), content: ledger::content, reading: |_| ledger::READING },
-    PanelRow { panel: Panel::Gradients, position: PanelPosition::HalfRight(9), content: gradients::content, reading: |_| gradients::READING },
-    PanelRow { panel: Panel::Exponents, position: PanelPosition::InsteadOf(Panel::Kernels), content: exponents::content, reading: |_| exponents::READING },
-    PanelRow { panel: Panel::Memory, position: PanelPosition::HalfRight(9), content: memory::content, reading: |_| memory::READING },
-    PanelRow { panel: Panel::Evidence, position: PanelPosition::Right(10), content: evidence::content, reading: |_| evidence::READING },
-    PanelRow { panel: Panel::Lints, position: PanelPosition::Right(8), content: lints::content, reading: |_| lints::READING },
-    PanelRow { panel: Panel::Timeline, position: PanelPosition::InsteadOf(Panel::Ledger), content: timeline::content, reading: |_| timeline::READING },
+    panel(Panel::Lesson, Left, lesson::content, |_| &[]),
+    panel(Panel::Loss, Middle(0), loss::content, |_| loss::EXPLANATION),
+    panel(Panel::Throughput, Middle(9), throughput::content, throughput::explanation),
+    panel(Panel::Kernels, Right(0), kernels::content, |_| kernels::EXPLANATION),
+    panel(Panel::Roofline, InsteadOf(Panel::Kernels), roofline::content, |_| roofline::EXPLANATION),
+    panel(Panel::Ledger, Middle(11), ledger::content, |_| ledger::EXPLANATION),
+    panel(Panel::Gradients, HalfRight(9), gradients::content, |_| gradients::EXPLANATION),
+    panel(Panel::Exponents, InsteadOf(Panel::Kernels), exponents::content, |_| exponents::EXPLANATION),
+    panel(Panel::Memory, HalfRight(9), memory::content, |_| memory::EXPLANATION),
+    panel(Panel::Evidence, Right(10), evidence::content, |_| evidence::EXPLANATION),
+    panel(Panel::Lints, Right(8), lints::content, |_| lints::EXPLANATION),
+    panel(Panel::Timeline, InsteadOf(Panel::Ledger), timeline::content, |_| timeline::EXPLANATION),
 ];
 
 /// Every card that can be opened over the panels.
 #[rustfmt::skip]
 pub const CARDS: [CardRow; 15] = [
-    CardRow { overlay: Overlay::Help, columns: |_, wide| help::columns(wide), is_high: false, content: help::content },
-    CardRow { overlay: Overlay::Stages, columns: |_, _| 90, is_high: false, content: stages::content },
-    CardRow { overlay: Overlay::Devices, columns: |_, _| 90, is_high: false, content: devices::content },
-    CardRow { overlay: Overlay::Attempts, columns: |_, _| 100, is_high: false, content: attempts::content },
-    CardRow { overlay: Overlay::Log, columns: |_, _| 110, is_high: true, content: log::content },
-    CardRow { overlay: Overlay::Problems, columns: |_, _| 110, is_high: false, content: log::problems },
-    CardRow { overlay: Overlay::Glossary, columns: |_, _| 84, is_high: true, content: glossary::content },
-    CardRow { overlay: Overlay::Solution, columns: |_, _| 100, is_high: true, content: solution::content },
-    CardRow { overlay: Overlay::Skipped, columns: |_, _| 84, is_high: true, content: skipped::content },
-    CardRow { overlay: Overlay::Summary, columns: |app, _| summary::widest(app), is_high: false, content: summary::content },
-    CardRow { overlay: Overlay::Kernel, columns: kernel::columns, is_high: true, content: kernel::content },
-    CardRow { overlay: Overlay::Lanes, columns: |_, _| 124, is_high: true, content: lanes::content },
-    CardRow { overlay: Overlay::Room, columns: |_, _| TEXT, is_high: false, content: room::content },
-    CardRow { overlay: Overlay::Vote, columns: |_, _| TEXT, is_high: false, content: room::vote },
-    CardRow { overlay: Overlay::Welcome, columns: |_, _| TEXT, is_high: false, content: welcome::content },
+    card(Overlay::Help, |_, screen| help::columns(screen), help::content),
+    card(Overlay::Stages, |_, _| 90, stages::content),
+    card(Overlay::Devices, |_, _| 90, devices::content),
+    card(Overlay::Attempts, |_, _| 100, attempts::content),
+    full_card(Overlay::Log, |_, _| 110, log::content),
+    card(Overlay::Problems, |_, _| 110, log::problems),
+    full_card(Overlay::Glossary, |_, _| 84, glossary::content),
+    full_card(Overlay::Solution, |_, _| 100, solution::content),
+    full_card(Overlay::Skipped, |_, _| 84, skipped::content),
+    card(Overlay::Summary, |app, _| summary::columns(app), summary::content),
+    full_card(Overlay::Kernel, kernel::columns, kernel::content),
+    full_card(Overlay::Lanes, |_, _| 124, lanes::content),
+    card(Overlay::Room, |_, _| TEXT_CARD, room::content),
+    card(Overlay::Vote, |_, _| TEXT_CARD, room::vote),
+    card(Overlay::Welcome, |_, _| TEXT_CARD, welcome::content),
 ];
 
 /// The columns of a card that holds a text.
-const TEXT: u16 = (READING + FRAME) as u16;
+const TEXT_CARD: u16 = (READING + FRAME) as u16;
+
+/// Makes a row of the table of panels. `content` returns the contents for both renderers: in the panel's box, and large for the back of a
+/// room. `explanation` returns one or two sentences per entry, which stand below the panel where rows are free.
+const fn panel(
+    panel: Panel,
+    position: PanelPosition,
+    content: ContentOf,
+    explanation: fn(&App) -> &'static [&'static str],
+) -> PanelRow {
+    PanelRow {
+        panel,
+        position,
+        content,
+        explanation,
+    }
+}
+
+/// Makes the row of a card that is as high as its lines. `columns` returns the columns that the card wants on a screen of some width, borders
+/// included.
+const fn card(overlay: Overlay, columns: fn(&App, u16) -> u16, content: ContentOf) -> CardRow {
+    CardRow {
+        overlay,
+        columns,
+        is_full: false,
+        content,
+    }
+}
+
+/// Makes the row of a card that has all rows of the screen.
+const fn full_card(overlay: Overlay, columns: fn(&App, u16) -> u16, content: ContentOf) -> CardRow {
+    CardRow {
+        is_full: true,
+        ..card(overlay, columns, content)
+    }
+}
 
 impl CardRow {
     /// Returns the columns and rows that the card takes in an area.
     pub fn size(&self, app: &App, area: Rect, theme: &Theme) -> (u16, u16) {
         let width = (self.columns)(app, area.width).min(area.width);
-        if self.is_high {
+        if self.is_full {
             return (width, area.height);
         }
         let inner = inside(Rect { width, ..area });
@@ -141,9 +177,9 @@ impl CardRow {
     }
 }
 
-/// Returns the contents of a panel and its explanation. A panel without its figure says which line of another program would report it; a
-/// panel that would give the fault away says why it waits.
-fn content_and_reading<'a>(
+/// Returns the contents of a panel and its explanation. A panel whose figure a watched program did not report shows the line of code that
+/// would report it. A panel that would give the fault away says when it is shown.
+fn content_and_explanation<'a>(
     panel: Panel,
     app: &'a App,
     theme: &'a Theme,
@@ -153,15 +189,15 @@ fn content_and_reading<'a>(
         return (figure.content(app, theme, area), &[]);
     }
     match PANELS.iter().find(|row| row.panel == panel) {
-        // The panel of the lints says itself why it waits.
+        // The panel of the lints decides itself what it hides.
         Some(row) if panel == Panel::Lints || !app.reading().withholds(panel.into_str()) => {
-            ((row.content)(app, theme, area), (row.reading)(app))
+            ((row.content)(app, theme, area), (row.explanation)(app))
         }
         _ => (lints::later(app, theme, area), &[]),
     }
 }
 
-/// Draws a panel. Returns how many lines it can scroll.
+/// Draws a panel in its box. Returns how many lines it can scroll.
 pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) -> u16 {
     let focused = app.view.focus == Some(panel);
     let is_strip = is_strip(app);
@@ -170,14 +206,14 @@ pub fn draw(panel: Panel, area: Rect, app: &App, theme: &Theme, frame: &mut Fram
     } else {
         inside(area)
     };
-    let (mut content, explanation) = content_and_reading(panel, app, theme, inner);
-    let reading = content.explained(explanation);
+    let (mut content, explanation) = content_and_explanation(panel, app, theme, inner);
+    let explanation = content.matching_explanation(explanation);
     if focused && app.view.expanded && !is_strip {
-        draw_reading(&reading, &mut inner, theme, frame);
-        (content, _) = content_and_reading(panel, app, theme, inner);
+        draw_reading(&explanation, &mut inner, theme, frame);
+        (content, _) = content_and_explanation(panel, app, theme, inner);
     } else if !is_strip && !app.reading().marks_row(panel) {
         // While the learner marks a row of the panel, the panel shows figures only.
-        content.reading = reading;
+        content.explanation = explanation;
     }
     let title = content.title.as_deref().unwrap_or(panel.into_str());
     let titles = (title, content.aside.as_str());
@@ -202,7 +238,7 @@ pub fn draw_card(
     };
     let mut content = (row.content)(app, theme, inside(area));
     if content.aside.is_empty() {
-        content.aside = closes(app);
+        content.aside = close_hint(app);
     }
     let border = if overlay == Overlay::Problems {
         theme.bad
@@ -215,12 +251,12 @@ pub fn draw_card(
 
 /// Draws the card of a failure, if there is one.
 pub fn draw_failure(body: Rect, app: &App, theme: &Theme, frame: &mut Frame<'_>) {
-    if let Some((content, area)) = cards::of_failure(app, theme, body) {
+    if let Some((content, area)) = cards::failure(app, theme, body) {
         draw_in_card(content, Scroll::at(0), area, theme.bad, theme, frame);
     }
 }
 
-/// Draws a card with its own background on top of everything. Returns how many lines they can scroll.
+/// Draws a card with its own background on top of everything. Returns how many lines it can scroll.
 pub(super) fn draw_in_card(
     content: Content<'_>,
     mut scroll: Scroll,
@@ -229,8 +265,10 @@ pub(super) fn draw_in_card(
     theme: &Theme,
     frame: &mut Frame<'_>,
 ) -> u16 {
-    let title = content.title.clone().unwrap_or_default();
-    let title = (title, theme.title_focused);
+    let title = (
+        content.title.clone().unwrap_or_default(),
+        theme.title_focused,
+    );
     let block = framed(title, &content.aside, border, area.width, theme);
     frame.render_widget(Clear, area);
     frame.render_widget(block.style(theme.text), area);
@@ -241,6 +279,7 @@ pub(super) fn draw_in_card(
 /// Returns the entry of a list at row `y` of the screen, when the card of the list is in `area`; `None` where no entry is.
 pub fn entry_at(overlay: Overlay, y: u16, area: Rect, app: &App) -> Option<usize> {
     let row = CARDS.iter().find(|row| row.overlay == overlay)?;
-    let (inner, theme) = (inside(area), Theme::plain(app.view.markers));
+    let inner = inside(area);
+    let theme = Theme::plain(app.view.markers);
     (row.content)(app, &theme, inner).entry_at(y, inner)
 }

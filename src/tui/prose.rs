@@ -1,10 +1,10 @@
-//! Writes text of a given width line by line: the blocks of lessons and the shorter texts of panels and cards. Text wraps, drawings and
-//! code do not. Figures in the text are filled in while drawing, so they are as new as the frame.
+//! Writes text of a given width line by line: the blocks of lessons and the shorter texts of panels and cards. Text wraps; drawings and code
+//! do not. Figures are filled into the text while it is drawn, so they are as new as the frame.
 
 use std::borrow::Cow;
 
 use ratatui::style::Style;
-use ratatui::text::{Line, Span as Run};
+use ratatui::text::{Line, Span};
 
 use super::theme::Theme;
 use super::{keys, text};
@@ -24,7 +24,7 @@ pub const READING: usize = 76;
 /// The columns of a panel's borders and padding.
 pub const FRAME: usize = 4;
 
-/// Writes lines of at most `columns`.
+/// A writer of lines that are at most `columns` wide.
 pub struct ProseWriter<'a> {
     pub app: &'a App,
     pub theme: &'a Theme,
@@ -53,7 +53,7 @@ impl<'a> ProseWriter<'a> {
         self.lines.push(Line::default());
     }
 
-    /// Writes one line as it is, however long.
+    /// Writes one line of any length, without wrapping it.
     pub fn line(&mut self, text: impl Into<Cow<'static, str>>, style: Style) {
         self.lines.push(Line::styled(text, style));
     }
@@ -63,14 +63,14 @@ impl<'a> ProseWriter<'a> {
         self.line(format!("{indent}{}", harmless(line)), self.theme.code);
     }
 
-    /// Writes runs of text that wrap. The first line begins with `first`, the others with `rest`.
+    /// Writes spans of text that wrap. The first line begins with `first`, the others with `rest`.
     pub fn runs(
         &mut self,
-        runs: &[Run<'_>],
-        first: impl Into<Run<'static>>,
-        rest: impl Into<Run<'static>>,
+        spans: &[Span<'_>],
+        first: impl Into<Span<'static>>,
+        rest: impl Into<Span<'static>>,
     ) {
-        let lines = text::wrap(runs, self.columns, first, rest);
+        let lines = text::wrap(spans, self.columns, first, rest);
         self.lines.extend(lines);
     }
 
@@ -89,16 +89,16 @@ impl<'a> ProseWriter<'a> {
         self.plain(text, self.theme.dim);
     }
 
-    /// Writes a text after a marker, with its lines indented under each other.
+    /// Writes a text after a marker. Its other lines are indented by the width of the marker.
     pub fn item(&mut self, marker: &str, marked: Style, text: &str) {
         self.item_in(marker, marked, text, self.theme.text);
     }
 
     /// Writes a text after a marker, in a style of its own.
     pub fn item_in(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
-        let first = Run::styled(marker.to_owned(), marked);
+        let first = Span::styled(marker.to_owned(), marked);
         let rest = " ".repeat(first.width());
-        self.runs(&[Run::styled(text, style)], first, rest);
+        self.runs(&[Span::styled(text, style)], first, rest);
     }
 
     /// Writes a text after a mark and a blank.
@@ -114,17 +114,17 @@ impl<'a> ProseWriter<'a> {
 
     /// Writes a text of the course after a marker, in a style of its own.
     pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
-        let body = match self.figures {
+        let filled_body = match self.figures {
             Some(figures) => fill_with_notices(body, figures, &pair_key()),
             None => body.to_owned(),
         };
-        let first = Run::styled(marker.to_owned(), marked);
+        let first = Span::styled(marker.to_owned(), marked);
         let indent = match first.width() {
-            wide @ 0..=5 => " ".repeat(wide),
+            width @ 0..=5 => " ".repeat(width),
             _ => "  ".to_owned(),
         };
         let columns = self.columns.clamp(1, self.widest.max(1));
-        let lines = text::wrap(&[Run::styled(body, style)], columns, first, indent);
+        let lines = text::wrap(&[Span::styled(filled_body, style)], columns, first, indent);
         self.lines.extend(lines);
     }
 
@@ -171,10 +171,10 @@ impl<'a> ProseWriter<'a> {
         self.lines.push(line);
     }
 
-    /// Writes blocks of a lesson, with an empty line between those that do not belong together.
+    /// Writes blocks of a lesson, with an empty line between two blocks that are not items of one list.
     pub fn blocks(&mut self, blocks: &[TextBlock]) {
-        let wide = self.columns;
-        self.columns = wide.clamp(1, READING);
+        let columns = self.columns;
+        self.columns = columns.clamp(1, READING);
         let begin = self.lines.len();
         let mut after_item = false;
         let mut last_note = None;
@@ -187,8 +187,9 @@ impl<'a> ProseWriter<'a> {
             after_item = is_item;
             let note = self.note(block);
             match &note {
-                // Neighbouring texts that wait for the same figures say so once. On a page with other texts, so do all.
-                Some(sentence) if note == last_note || has_text && self.shows(sentence) => {
+                // A note is written once for neighbouring blocks that wait for the same figures. On a page with other texts, it is
+                // written once for the whole page.
+                Some(sentence) if note == last_note || has_text && self.contains(sentence) => {
                     while self.lines.last().is_some_and(|line| line.width() == 0) {
                         self.lines.pop();
                     }
@@ -199,7 +200,7 @@ impl<'a> ProseWriter<'a> {
             }
             last_note = note;
         }
-        self.columns = wide;
+        self.columns = columns;
     }
 
     fn block(&mut self, block: &TextBlock) {
@@ -213,8 +214,8 @@ impl<'a> ProseWriter<'a> {
                 spans,
             } => {
                 let indent = "  ".repeat(usize::from((*depth).min(6)));
-                let wide = text::width(marker).max(1);
-                let first = format!("{indent}{} ", text::left(marker, wide));
+                let marker_width = text::width(marker).max(1);
+                let first = format!("{indent}{} ", text::left(marker, marker_width));
                 let rest = " ".repeat(text::width(&first));
                 self.wrapped(spans, theme.text, &first, &rest);
             }
@@ -226,7 +227,7 @@ impl<'a> ProseWriter<'a> {
                     self.code(indent, line);
                 }
                 if widest > self.columns {
-                    self.say_cut(widest);
+                    self.note_cut(widest);
                 }
             }
             TextBlock::Quote(spans) => {
@@ -238,21 +239,21 @@ impl<'a> ProseWriter<'a> {
         }
     }
 
-    /// Says how to see a drawing that is wider than the area.
-    fn say_cut(&mut self, widest: usize) {
-        let wide = widest + FRAME;
-        if usize::from(self.app.view.size.0) >= wide {
+    /// Writes how to see the whole of a drawing that is cut, because it is wider than the area.
+    fn note_cut(&mut self, widest: usize) {
+        let needed = widest + FRAME;
+        if usize::from(self.app.view.size.0) >= needed {
             let text = "The drawing is cut here; {} shows it whole.";
             self.keys(text, &[Action::Expand]);
         } else {
             self.dim(&format!(
-                "The drawing is cut here; a terminal of {wide} columns shows it whole."
+                "The drawing is cut here; a terminal of {needed} columns shows it whole."
             ));
         }
     }
 
     /// Returns true if the page already contains a sentence.
-    fn shows(&self, sentence: &str) -> bool {
+    fn contains(&self, sentence: &str) -> bool {
         let lines: Vec<String> = self
             .lines
             .iter()
@@ -274,22 +275,22 @@ impl<'a> ProseWriter<'a> {
     }
 
     /// Returns spans as styled text. In a table, a missing figure is a dash.
-    fn styled(&self, spans: &[TextSpan], base: Style, in_table: bool) -> Vec<Run<'static>> {
+    fn styled(&self, spans: &[TextSpan], base: Style, in_table: bool) -> Vec<Span<'static>> {
         let theme = self.theme;
         let styled = |span: &TextSpan| match span {
-            TextSpan::Text(text) => Run::styled(text.clone(), base),
-            TextSpan::Strong(text) => Run::styled(text.clone(), base.patch(theme.strong)),
-            TextSpan::Emphasis(text) => Run::styled(text.clone(), base.patch(theme.emphasis)),
-            TextSpan::Code(text) => Run::styled(text.clone(), theme.code),
+            TextSpan::Text(text) => Span::styled(text.clone(), base),
+            TextSpan::Strong(text) => Span::styled(text.clone(), base.patch(theme.strong)),
+            TextSpan::Emphasis(text) => Span::styled(text.clone(), base.patch(theme.emphasis)),
+            TextSpan::Code(text) => Span::styled(text.clone(), theme.code),
             TextSpan::Link { text, to } => {
-                Run::styled(format!("{text}{}", self.how_to_follow(to)), theme.link)
+                Span::styled(format!("{text}{}", self.how_to_follow(to)), theme.link)
             }
-            TextSpan::Placeholder(name) => Run::styled(self.figure(name, in_table), theme.figure),
+            TextSpan::Placeholder(name) => Span::styled(self.figure(name, in_table), theme.figure),
         };
         spans.iter().map(styled).collect()
     }
 
-    /// Returns how a link is followed: the key that goes there, or the address.
+    /// Returns the words that follow a link: the key that opens its target, or the address. They are empty if nothing opens the target.
     fn how_to_follow(&self, to: &str) -> String {
         let course = &self.app.lesson.course;
         let file = to.split('#').next().unwrap_or(to);
@@ -310,36 +311,38 @@ impl<'a> ProseWriter<'a> {
     fn figure(&self, name: &str, in_table: bool) -> String {
         match self.figures {
             None => format!("{{{{{name}}}}}"),
-            Some(from) if in_table && resolve(name, from) == NOT_MEASURED => NO_FIGURE.to_owned(),
-            Some(from) => figure(name, from),
+            Some(sources) if in_table && resolve(name, sources) == NOT_MEASURED => {
+                NO_FIGURE.to_owned()
+            }
+            Some(sources) => figure(name, sources),
         }
     }
 
     fn wrapped(&mut self, spans: &[TextSpan], base: Style, first: &str, rest: &str) {
-        let first = Run::styled(first.to_owned(), self.theme.dim);
-        let rest = Run::styled(rest.to_owned(), self.theme.dim);
-        self.runs(&self.styled(spans, base, false), first, rest);
+        let dim = |text: &str| Span::styled(text.to_owned(), self.theme.dim);
+        self.runs(&self.styled(spans, base, false), dim(first), dim(rest));
     }
 
-    /// Writes a table. Its columns share the width by their longest cells; cells wrap.
+    /// Writes a table. Each column is as wide as its longest cell; where all columns together are too wide, the widest shrink and their cells
+    /// wrap.
     pub fn table(&mut self, head: &[Vec<TextSpan>], rows: &[Vec<Vec<TextSpan>>]) {
         let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
         if count == 0 {
             return;
         }
-        let wide = |cell: &Vec<TextSpan>| {
+        let width = |cell: &Vec<TextSpan>| {
             let spans = self.styled(cell, Style::new(), true);
             text::width_of(&spans).max(1)
         };
         let all = rows.iter().map(Vec::as_slice).chain([head]);
-        let mut widths = table::widths(all, count, wide);
+        let mut widths = table::widths(all, count, width);
         let gaps = 2 * (count - 1);
         table::shrink(&mut widths, self.columns.saturating_sub(gaps).max(count));
-        // Markdown wants a head; an empty head is not shown.
+        // Markdown requires a head; an empty head is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
             self.table_row(head, &widths, self.theme.strong);
-            let wide = (widths.iter().sum::<usize>() + gaps).min(self.columns);
-            self.line(self.theme.symbols.rule.repeat(wide), self.theme.border);
+            let width = (widths.iter().sum::<usize>() + gaps).min(self.columns);
+            self.line(self.theme.symbols.rule.repeat(width), self.theme.border);
         }
         for row in rows {
             self.table_row(row, &widths, self.theme.text);
@@ -354,19 +357,19 @@ impl<'a> ProseWriter<'a> {
 
     fn table_row(&mut self, cells: &[Vec<TextSpan>], widths: &[usize], base: Style) {
         let empty = Vec::new();
-        let wrapped_cell = |(index, wide): (usize, &usize)| {
-            let runs = self.styled(cells.get(index).unwrap_or(&empty), base, true);
-            text::wrap(&runs, *wide, "", "")
+        let wrapped_cell = |(index, width): (usize, &usize)| {
+            let spans = self.styled(cells.get(index).unwrap_or(&empty), base, true);
+            text::wrap(&spans, *width, "", "")
         };
         let columns: Vec<Vec<Line<'static>>> =
             widths.iter().enumerate().map(wrapped_cell).collect();
         for row in 0..columns.iter().map(Vec::len).max().unwrap_or(0) {
             let mut spans = Vec::new();
-            for (column, wide) in columns.iter().zip(widths) {
+            for (column, width) in columns.iter().zip(widths) {
                 let line = column.get(row).cloned().unwrap_or_default();
                 let used = line.width();
                 spans.extend(line.spans);
-                spans.push(Run::raw(" ".repeat(wide.saturating_sub(used) + 2)));
+                spans.push(Span::raw(" ".repeat(width.saturating_sub(used) + 2)));
             }
             spans.pop();
             self.lines.push(Line::from(spans));
@@ -374,8 +377,8 @@ impl<'a> ProseWriter<'a> {
     }
 }
 
-/// Returns the lines of a text of the course, as wide as `columns`, with the figures of the run as it was found.
-pub fn told_as_found(
+/// Returns the lines of a text of the course, as wide as `columns`, with the figures of the stage's run as it was found (A).
+pub fn lines_as_found(
     (app, theme, columns): (&App, &Theme, u16),
     (marker, marked): (&str, Style),
     body: &str,
@@ -390,7 +393,7 @@ pub fn told_as_found(
     writer.lines
 }
 
-/// Fills the figures of the run as it was found into a text. `None` before there are figures.
+/// Fills the figures of the stage's run as it was found (A) into a text. `None` before there are figures.
 pub fn filled_as_found(app: &App, text: &str) -> Option<String> {
     let now = figures(app)?;
     Some(fill(text, &as_found(app, &now)))
@@ -401,8 +404,8 @@ pub fn sentence(pieces: &[SentencePart], app: &App, theme: &Theme, plain: Style)
     pieces
         .iter()
         .map(|piece| match piece {
-            SentencePart::Text(text) => Run::styled(text.clone(), plain),
-            SentencePart::Key(action) => Run::styled(keys::label(*action, app), theme.key),
+            SentencePart::Text(text) => Span::styled(text.clone(), plain),
+            SentencePart::Key(action) => Span::styled(keys::label(*action, app), theme.key),
         })
         .collect()
 }
@@ -427,16 +430,15 @@ fn placeholder_name(span: &TextSpan) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::app::{Markers, Options, ThemeName};
+    use crate::app::{Markers, Options};
     use crate::course::Course;
     use crate::course::save_file::Progress;
-    use crate::tui::theme::Terminal;
     use protocol::config::{Preset, RunConfig};
 
     #[test]
-    fn paragraphs_that_wait_for_the_same_figures_say_so_once() {
+    fn neighbouring_paragraphs_that_wait_for_the_same_figures_share_one_note() {
         let config = RunConfig::preset(Preset::Tiny);
-        let none = FigureSources::none(&config);
+        let no_figures = FigureSources::none(&config);
         let names = [
             "run.step_ms",
             "run.parity",
@@ -447,10 +449,10 @@ mod tests {
             let figure = TextSpan::Placeholder(name.to_owned());
             TextBlock::Paragraph(vec![TextSpan::Text("It takes ".to_owned()), figure])
         });
-        let theme = Theme::new(ThemeName::Mono, Markers::Braille, Terminal::default());
+        let theme = Theme::plain(Markers::Braille);
         let (app, _) = App::new(Course::default(), Progress::default(), Options::default());
         let mut writer = ProseWriter::new(&app, &theme, READING);
-        writer.figures = Some(&none);
+        writer.figures = Some(&no_figures);
         writer.blocks(&blocks);
         let text: Vec<String> = writer.lines.iter().map(ToString::to_string).collect();
         assert_eq!(

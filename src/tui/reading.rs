@@ -1,6 +1,7 @@
-//! Turns a text of the course into lines for a screen outside the workshop: without figures, and without keys that lead elsewhere.
+//! Turns a page of the course into lines for a screen outside the workshop, such as the viewer of profiles. Links name no keys there, and
+//! figures are not filled in, because no run measures them.
 
-use ratatui::text::{Line, Span as Run};
+use ratatui::text::{Line, Span};
 
 use super::text;
 use super::theme::Theme;
@@ -8,8 +9,8 @@ use crate::course::lesson::plain;
 use crate::course::{BackgroundText, TextBlock};
 use crate::sanitize;
 
-/// Returns the lines of a text. Prose wraps at `wide` columns.
-pub(super) fn lines(text: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the lines of a page. Prose wraps at `columns`.
+pub(super) fn lines(text: &BackgroundText, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let is_item = |block: Option<&TextBlock>| matches!(block, Some(TextBlock::Item { .. }));
     let mut out = Vec::new();
     for section in &text.lesson.sections {
@@ -21,12 +22,12 @@ pub(super) fn lines(text: &BackgroundText, wide: usize, theme: &Theme) -> Vec<Li
                 TextBlock::Heading(_, spans)
                 | TextBlock::Paragraph(spans)
                 | TextBlock::Quote(spans) => {
-                    out.extend(text::wrapped(&plain(spans), theme.text, wide));
+                    out.extend(text::wrapped(&plain(spans), theme.text, columns));
                 }
                 TextBlock::Item { marker, spans, .. } => {
-                    let rest = " ".repeat(text::width(marker) + 1);
-                    let runs = [Run::styled(plain(spans), theme.text)];
-                    out.extend(text::wrap(&runs, wide, format!("{marker} "), rest));
+                    let indent = " ".repeat(text::width(marker) + 1);
+                    let item = [Span::styled(plain(spans), theme.text)];
+                    out.extend(text::wrap(&item, columns, format!("{marker} "), indent));
                 }
                 TextBlock::Code { text, .. } => {
                     let code = text.lines().map(sanitize::line);

@@ -1,5 +1,5 @@
-//! A session on the terminal draws when something changed, and turns keys, the mouse and signals into messages. New data is drawn seven
-//! times a second at most, because drawing must not take cores from the run; the answer to a key is drawn at once.
+//! A session on the terminal draws the state when it has changed, and turns keys, the mouse and signals into messages. New data is drawn at
+//! most seven times a second, because drawing must not take cores from the run; the answer to a key is drawn at once.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,8 +11,8 @@ use ratatui::Frame;
 use ratatui::buffer::Buffer;
 
 use super::input::Input;
-use super::terminal::{Screen, drawn};
-use super::theme::{Terminal, Theme};
+use super::terminal::{Screen, drawn_size};
+use super::theme::{TerminalAbilities, Theme};
 use super::{keys, mouse, view, view_frozen};
 use crate::app::{Action, App, AudienceScreen, Effect, Message, update};
 
@@ -29,8 +29,8 @@ pub enum SessionEnd {
 const DATA_FRAME: Duration = Duration::from_millis(150);
 /// The shortest time between two frames that answer a key.
 const KEY_FRAME: Duration = Duration::from_millis(34);
-/// The number of letters of a pasted text that are typed; the rest is ignored.
-const PASTED: usize = 100;
+/// The most letters of a pasted text that are typed; the rest is ignored.
+const MAX_PASTED: usize = 100;
 /// The time to wait for a key when there is nothing to draw.
 const IDLE: Duration = Duration::from_millis(50);
 
@@ -39,20 +39,20 @@ pub struct TerminalSession {
     screen: Screen,
     input: Input,
     signals: Signals,
-    terminal: Terminal,
+    abilities: TerminalAbilities,
     began: Instant,
     /// The revision of the state that was drawn last.
-    drawn: u64,
+    drawn_revision: u64,
     drawn_at: Instant,
     /// True after a key was pressed, until its result is drawn.
     urgent: bool,
-    /// The last frame of a beat. The audience sees it while their screen is frozen.
-    seen: Option<Buffer>,
+    /// The last frame of a beat. The audience sees it while the screen is frozen.
+    last_beat: Option<Buffer>,
 }
 
 impl TerminalSession {
     /// Takes the terminal and draws the first frame.
-    pub fn begin(app: &mut App, terminal: Terminal) -> Result<Self> {
+    pub fn begin(app: &mut App, abilities: TerminalAbilities) -> Result<Self> {
         let signals = Signals::watch().context("Failed to watch for signals")?;
         let screen = Screen::take()?;
         let (width, height) = screen.size().context("Failed to ask the terminal's size")?;
@@ -62,12 +62,12 @@ impl TerminalSession {
             screen,
             input: Input::default(),
             signals,
-            terminal,
+            abilities,
             began: now,
-            drawn: 0,
+            drawn_revision: 0,
             drawn_at: now,
             urgent: true,
-            seen: None,
+            last_beat: None,
         };
         session.draw(app)?;
         Ok(session)
@@ -126,28 +126,28 @@ impl TerminalSession {
 
     /// Draws the state if it changed and it is time for a frame.
     pub fn draw_if_due(&mut self, app: &mut App) -> Result<()> {
-        if app.view.revision != self.drawn && self.due_in().is_zero() {
+        if app.view.revision != self.drawn_revision && self.due_in().is_zero() {
             self.draw(app)?;
         }
         Ok(())
     }
 
     fn draw(&mut self, app: &mut App) -> Result<()> {
-        let theme = Theme::new(app.view.theme, app.view.markers, self.terminal);
+        let theme = Theme::new(app.view.theme, app.view.markers, self.abilities);
         let audience_screen = app.presenter.audience_screen(app.beat());
-        let seen = &mut self.seen;
+        let last_beat = &mut self.last_beat;
         let limits = self.screen.draw(|frame| {
-            if let (AudienceScreen::Frozen, Some(seen)) = (audience_screen, &seen) {
-                view_frozen(frame, seen, app, &theme);
+            if let (AudienceScreen::Frozen, Some(last)) = (audience_screen, &last_beat) {
+                view_frozen(frame, last, app, &theme);
                 return None;
             }
             let limits = view(frame, app, &theme);
             if audience_screen != AudienceScreen::Blank {
-                *seen = app.beat().map(|_| frame.buffer_mut().clone());
+                *last_beat = app.beat().map(|_| frame.buffer_mut().clone());
             }
             Some(limits)
         });
-        self.drawn = app.view.revision;
+        self.drawn_revision = app.view.revision;
         if let Some(limits) = limits.context("The terminal is gone")? {
             update(app, Message::Drawn(limits));
         }
@@ -156,13 +156,13 @@ impl TerminalSession {
         Ok(())
     }
 
-    /// Waits for input until the next frame is due. All waiting input is read before that frame, but a steady flow of keys does not delay
-    /// it.
+    /// Waits for input until the next frame is due, and returns the effects of the input. All waiting input is read before that frame, but a
+    /// steady flow of keys does not delay it.
     pub fn take_input(&mut self, app: &mut App) -> Result<Vec<Effect>> {
         let mut effects = Vec::new();
-        let idle = app.view.revision == self.drawn;
+        let idle = app.view.revision == self.drawn_revision;
         let mut wait = if idle { IDLE } else { self.due_in() };
-        let mut first = None;
+        let mut first_event = None;
         let as_messages =
             |action: Option<Action>| action.map(Message::Action).into_iter().collect();
         while let Some(event) = self.input.next(wait).context("The terminal is gone")? {
@@ -176,12 +176,13 @@ impl TerminalSession {
                 Event::Mouse(event) => as_messages(mouse::action(event, app)),
                 Event::Paste(text) => pasted(&text, app),
                 Event::Resize(width, height) => {
-                    let (width, height) = drawn(width, height);
+                    let (width, height) = drawn_size(width, height);
                     vec![Message::Resized { width, height }]
                 }
                 _ => Vec::new(),
             };
-            let mut ends = first.get_or_insert_with(Instant::now).elapsed() > KEY_FRAME;
+            let began = first_event.get_or_insert_with(Instant::now);
+            let mut ends = began.elapsed() > KEY_FRAME;
             for message in messages {
                 self.urgent = true;
                 ends |= matches!(message, Message::Action(Action::Quit | Action::Suspend));
@@ -199,7 +200,7 @@ impl TerminalSession {
 fn pasted(text: &str, app: &App) -> Vec<Message> {
     let typed: Vec<Message> = text
         .chars()
-        .take(PASTED)
+        .take(MAX_PASTED)
         .filter_map(|letter| keys::typed(letter, app))
         .map(Message::Action)
         .collect();
@@ -212,12 +213,13 @@ fn pasted(text: &str, app: &App) -> Vec<Message> {
     }]
 }
 
-/// Shows a screen outside the workshop until `draw` or `act` returns how it ends. A signal or ctrl-c ends it with `signal`. A frame is
-/// drawn at least every `wait`. All waiting input is read before the next frame, but a steady flow of it does not delay that.
+/// Shows a screen outside the workshop until `draw` or `act` returns a result. A signal or ctrl-c ends the screen with the result
+/// `interrupted`. A frame is drawn at least every `wait`. All waiting input is read before the next frame, but a steady flow of input does
+/// not delay it.
 pub(super) fn show<S, E>(
     state: &mut S,
     wait: Duration,
-    signal: E,
+    interrupted: E,
     mut draw: impl FnMut(&mut S, &mut Frame<'_>) -> Option<E>,
     mut act: impl FnMut(&mut S, Event) -> Option<E>,
 ) -> Result<E> {
@@ -236,25 +238,26 @@ pub(super) fn show<S, E>(
         {
             next_wait = Duration::ZERO;
             if matches!(event, Event::Key(key) if keys::interrupts(key)) {
-                return Ok(signal);
+                return Ok(interrupted);
             }
             if let Some(end) = act(state, event) {
                 return Ok(end);
             }
         }
     }
-    Ok(signal)
+    Ok(interrupted)
 }
 
-/// The signals that came and were not handled yet.
+/// Flags for the signals that have arrived and are not handled yet.
 #[derive(Default)]
 struct Signals {
+    /// A signal asked for the end of the program.
     end: Arc<AtomicBool>,
     /// Another process asked this one to stop; ctrl-z comes as a key.
     stop: Arc<AtomicBool>,
     /// The process was stopped and is continued.
     resumed: Arc<AtomicBool>,
-    /// The terminal was given back: nothing blocks the program's end any more.
+    /// The terminal was given back, so nothing blocks the program's end any more.
     over: Arc<AtomicBool>,
 }
 
@@ -287,7 +290,7 @@ impl Signals {
                 return;
             }
             end.store(true, Ordering::SeqCst);
-            // A terminal that accepts no more output blocks the loop in a write for ever.
+            // If the terminal accepts no more output, the drawing thread hangs in a write and cannot end the program.
             std::thread::sleep(GRACE);
             if over.load(Ordering::SeqCst) {
                 return;

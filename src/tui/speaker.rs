@@ -18,18 +18,28 @@ use super::surface::{height, put, take_bottom, take_left, widest};
 use super::terminal;
 use super::text;
 use super::theme::Theme;
-use crate::app::notes::{SpeakerNotes, SpeakerRequest};
+use crate::app::notes::{AgendaItem, SpeakerNotes, SpeakerRequest};
 use crate::app::{Markers, ThemeName};
 use crate::course::Agenda;
 
 /// The time to wait for a key before the next frame.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// The note that stands beside the last notes after the presentation was left.
-const LEFT: &str = "no presentation; shift-F5 there goes on with it";
+/// The badge that is shown after the speaker has left the presentation on the other terminal.
+const NO_PRESENTATION: &str = "no presentation; shift-F5 on that terminal continues it";
+
+/// The state of the speaker view.
+#[derive(Default)]
+struct SpeakerState {
+    notes: SpeakerNotes,
+    /// The stage and the beat that the speaker's keys asked for; `None` once the notes have followed.
+    asked_beat: Option<(u32, usize)>,
+    /// True once the speaker has asked for the end of the presentation.
+    ended: bool,
+}
 
 /// Shows the notes that come from `news` until a key or the end of the presentation ends the view. `news` sends `None` when the
-/// presentation was left; `send` passes on the speaker's requests. Returns `None` if the presentation is over.
+/// speaker leaves the presentation; `send` passes on the speaker's requests. Returns `None` if the presentation is over.
 pub fn show(
     news: &Receiver<Option<SpeakerNotes>>,
     theme: ThemeName,
@@ -40,42 +50,40 @@ pub fn show(
     let abilities = terminal::abilities(|name| std::env::var(name).ok());
     let theme = Theme::new(theme, Markers::Braille, abilities);
     let beat_of = |notes: &SpeakerNotes| (notes.stage, notes.beat);
-    // The notes, the beat that the keys asked for until the notes show it, and whether the speaker has ended the presentation.
-    let mut state = (SpeakerNotes::default(), None, false);
     run::show(
-        &mut state,
+        &mut SpeakerState::default(),
         WAIT,
         Some(SessionEnd::Signal),
-        |(notes, ahead, ended), frame| {
+        |state, frame| {
             loop {
                 match news.try_recv() {
-                    Ok(None) if *ended => return Some(None),
-                    Ok(None) => notes.covered = LEFT.to_owned(),
+                    Ok(None) if state.ended => return Some(None),
+                    Ok(None) => state.notes.covered = NO_PRESENTATION.to_owned(),
                     Ok(Some(next)) => {
-                        if beat_of(&next) != beat_of(notes) {
-                            *ahead = None;
+                        if beat_of(&next) != beat_of(&state.notes) {
+                            state.asked_beat = None;
                         }
-                        *notes = next;
+                        state.notes = next;
                     }
                     Err(TryRecvError::Empty) => break,
                     Err(TryRecvError::Disconnected) => return Some(None),
                 }
             }
-            draw(frame, notes, agenda, &clock(), &theme);
+            draw(frame, &state.notes, agenda, &clock(), &theme);
             None
         },
-        |(notes, ahead, ended), event| {
+        |state, event| {
             let Event::Key(key) = event else { return None };
             send(match keys::speaker(key)? {
                 SpeakerKey::Leave => return Some(Some(SessionEnd::Quit)),
                 SpeakerKey::By(by) => {
-                    let from = ahead.unwrap_or_else(|| beat_of(notes));
-                    let to = notes.beat_from(from, by)?;
-                    *ahead = Some(to);
-                    SpeakerRequest::GoTo(to.0, to.1)
+                    let from = state.asked_beat.unwrap_or_else(|| beat_of(&state.notes));
+                    let (stage, beat) = state.notes.beat_from(from, by)?;
+                    state.asked_beat = Some((stage, beat));
+                    SpeakerRequest::GoTo(stage, beat)
                 }
                 SpeakerKey::Ask(request) => {
-                    *ended |= request == SpeakerRequest::End;
+                    state.ended |= request == SpeakerRequest::End;
                     request
                 }
             });
@@ -84,7 +92,8 @@ pub fn show(
     )
 }
 
-/// Draws the notes on the left and, where there is room for both, the agenda on the right; else the agenda below the notes.
+/// Draws the notes on the left and the agenda on the right. On a narrow screen the agenda is below the notes, and where it does not fit
+/// there, only the remaining time is shown.
 pub fn draw(
     frame: &mut Frame<'_>,
     notes: &SpeakerNotes,
@@ -103,18 +112,18 @@ pub fn draw(
     let keys = " PgDn PgUp beat 1-9 stage b blank F freeze X end q leave";
     put(frame, foot, Line::styled(keys, theme.dim));
     let (planned_s, agenda) = agenda(chosen, notes, theme);
-    let wide = widest(&agenda);
-    let beside = rest.width >= wide + 50;
+    let agenda_columns = widest(&agenda);
+    let is_wide = rest.width >= agenda_columns + 50;
     let mut side = rest;
-    if beside {
-        side = take_left(&mut rest, area.width - wide - 4);
+    if is_wide {
+        side = take_left(&mut rest, area.width - agenda_columns - 4);
         side.width = side.width.saturating_sub(2);
         put(frame, rest, agenda.clone());
     }
     let mut lines = note_lines(notes, clock, usize::from(side.width.min(100)), theme);
-    if !beside {
-        let room = side.height.saturating_sub(height(lines.len()) + 1);
-        if room >= height(agenda.len()) {
+    if !is_wide {
+        let rows_left = side.height.saturating_sub(height(lines.len()) + 1);
+        if rows_left >= height(agenda.len()) {
             lines.push(Line::default());
             lines.extend(agenda);
         } else {
@@ -134,7 +143,7 @@ fn note_lines(
     let wrapped = |text: &str, style: Style| text::wrapped(text, style, columns);
     let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
     let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
-    // A blank or frozen screen is said first, because the speaker must not miss it.
+    // A blank or frozen screen comes first, because the speaker must not miss it.
     if !notes.covered.is_empty() {
         let warning = format!(" the room sees: {} ", notes.covered);
         head.push(Span::styled(warning, theme.badge));
@@ -174,70 +183,90 @@ fn note_lines(
 const NAME: usize = 32;
 
 fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'static> {
-    let name = text::left(&text::cut(name, NAME), NAME + 1);
-    Line::styled(format!("{name}{planned:>7}{used:>8}"), style)
+    let padded_name = text::left(&text::cut(name, NAME), NAME + 1);
+    Line::styled(format!("{padded_name}{planned:>7}{used:>8}"), style)
 }
 
-/// Returns the planned time in seconds and the lines of the agenda: the parts of the chosen agenda with their minutes, or else the stages.
-/// Each line has the time that its stages have used.
+/// A row of the agenda: a part of the agenda that the speaker chose, or a stage.
+struct AgendaRow<'a> {
+    name: String,
+    planned_s: u64,
+    /// The planned time in words, such as `10-30` (minutes since the beginning) or `12:00` (a duration).
+    planned: String,
+    /// The numbers of the stages whose time counts for this row.
+    stages: &'a [u32],
+}
+
+impl AgendaRow<'_> {
+    /// Returns the line of the row. The present stage is strong, and a row that takes longer than planned is a warning.
+    fn line(&self, notes: &SpeakerNotes, theme: &Theme) -> Line<'static> {
+        let counts = |stage: &&AgendaItem| self.stages.contains(&stage.number);
+        let stages = notes.agenda.iter().filter(counts);
+        let used_s: u64 = stages.map(|stage| stage.used_s).sum();
+        let style = if self.stages.contains(&notes.stage) {
+            theme.strong
+        } else if self.planned_s > 0 && used_s > self.planned_s {
+            theme.warning
+        } else {
+            theme.text
+        };
+        let used = if self.stages.is_empty() {
+            String::new()
+        } else {
+            time(used_s)
+        };
+        agenda_line(&self.name, &self.planned, &used, style)
+    }
+}
+
+/// Returns the planned time in seconds and the lines of the agenda: the parts of the chosen agenda, or else the stages. Each line has the
+/// time that its stages have used.
 fn agenda(
     chosen: Option<&Agenda>,
     notes: &SpeakerNotes,
     theme: &Theme,
 ) -> (u64, Vec<Line<'static>>) {
-    let mut from = 0;
-    // Each item has a name, its planned seconds, a text for these, and its stages.
-    let (heading, all_s, all, items): (_, u64, _, Vec<_>) = match chosen {
-        Some(agenda) => {
-            let items = agenda.parts.iter().map(|part| {
-                let planned = format!("{from}-{}", from + part.minutes);
-                from += part.minutes;
-                let planned_s = 60 * u64::from(part.minutes);
-                (part.topic.clone(), planned_s, planned, &part.stages[..])
+    let mut rows = Vec::new();
+    let heading;
+    let planned;
+    let planned_s;
+    if let Some(agenda) = chosen {
+        let mut begin = 0;
+        for part in &agenda.parts {
+            let end = begin + part.minutes;
+            rows.push(AgendaRow {
+                name: part.topic.clone(),
+                planned_s: 60 * u64::from(part.minutes),
+                planned: format!("{begin}-{end}"),
+                stages: &part.stages,
             });
-            let all_s = 60 * u64::from(agenda.minutes);
-            let all = format!("0-{}", agenda.minutes);
-            ("minutes", all_s, all, items.collect())
+            begin = end;
         }
-        None => {
-            let all_s = notes.agenda.iter().map(|item| item.planned_s).sum();
-            let items = notes.agenda.iter().map(|item| {
-                let name = format!("{} {}", item.number, item.title);
-                let stages = std::slice::from_ref(&item.number);
-                (name, item.planned_s, time(item.planned_s), stages)
+        heading = "minutes";
+        planned = format!("0-{}", agenda.minutes);
+        planned_s = 60 * u64::from(agenda.minutes);
+    } else {
+        for stage in &notes.agenda {
+            rows.push(AgendaRow {
+                name: format!("{} {}", stage.number, stage.title),
+                planned_s: stage.planned_s,
+                planned: time(stage.planned_s),
+                stages: std::slice::from_ref(&stage.number),
             });
-            ("planned", all_s, time(all_s), items.collect())
         }
-    };
-    let left = time_left(all_s, notes);
-    let mut lines = vec![agenda_line(&left, heading, "used", theme.dim)];
-    for (name, planned_s, planned, stages) in items {
-        let used_s: u64 = notes
-            .agenda
-            .iter()
-            .filter(|item| stages.contains(&item.number))
-            .map(|item| item.used_s)
-            .sum();
-        let style = if stages.contains(&notes.stage) {
-            theme.strong
-        } else if planned_s > 0 && used_s > planned_s {
-            theme.warning
-        } else {
-            theme.text
-        };
-        let used = if stages.is_empty() {
-            String::new()
-        } else {
-            time(used_s)
-        };
-        lines.push(agenda_line(&name, &planned, &used, style));
+        heading = "planned";
+        planned_s = rows.iter().map(|row| row.planned_s).sum();
+        planned = time(planned_s);
     }
+    let remaining = time_left(planned_s, notes);
+    let mut lines = vec![agenda_line(&remaining, heading, "used", theme.dim)];
+    lines.extend(rows.iter().map(|row| row.line(notes, theme)));
     let used = time(notes.used_in_all_s());
-    lines.push(agenda_line("all", &all, &used, theme.strong));
-    (all_s, lines)
+    lines.push(agenda_line("all", &planned, &used, theme.strong));
+    (planned_s, lines)
 }
 
-/// Says how many minutes of the planned time are left, or how many it is over.
+/// Returns the minutes of the planned time that are left, or by which it is exceeded, in words.
 fn time_left(planned_s: u64, notes: &SpeakerNotes) -> String {
     let used_s = notes.used_in_all_s();
     match planned_s.checked_sub(used_s) {
@@ -257,7 +286,6 @@ mod tests {
     use ratatui::backend::TestBackend;
 
     use super::*;
-    use crate::app::notes::AgendaItem;
     use crate::course::AgendaPart;
 
     fn screen(
@@ -265,11 +293,7 @@ mod tests {
         notes: &SpeakerNotes,
         agenda: Option<&Agenda>,
     ) -> String {
-        let theme = Theme::new(
-            ThemeName::Dark,
-            Markers::Braille,
-            crate::tui::theme::Terminal::default(),
-        );
+        let theme = Theme::plain(Markers::Braille);
         let mut terminal = Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
         terminal
             .draw(|frame| draw(frame, notes, agenda, "14:05", &theme))
@@ -278,8 +302,8 @@ mod tests {
     }
 
     #[test]
-    fn what_the_room_does_not_see_and_the_time_left_are_there_at_every_width() {
-        let item = |number| AgendaItem {
+    fn the_speaker_sees_a_frozen_screen_and_the_remaining_time_at_every_size() {
+        let stage = |number| AgendaItem {
             number,
             beats: 6,
             title: format!("Stage of number {number}"),
@@ -293,7 +317,7 @@ mod tests {
             says: "A sentence.".to_owned(),
             covered: "frozen".to_owned(),
             run: "compiling kernels".to_owned(),
-            agenda: [1, 2, 3].map(item).to_vec(),
+            agenda: [1, 2, 3].map(stage).to_vec(),
             ..SpeakerNotes::default()
         };
         let part = |minutes, what: &str, stages: &[u32]| AgendaPart {
@@ -316,13 +340,14 @@ mod tests {
             ] {
                 assert!(text.contains(part), "{part} at {size:?}:\n{text}");
             }
+            let has_agenda = size.1 > 16;
             for part in ["10-30", "10:00", "set-up"] {
-                let kept = size.1 > 16;
-                assert!(!kept || text.contains(part), "{part} at {size:?}:\n{text}");
+                let is_right = !has_agenda || text.contains(part);
+                assert!(is_right, "{part} at {size:?}:\n{text}");
             }
         }
         assert!(screen((120, 36), &notes, None).contains("15 min left"));
-        // The notes end before the agenda begins.
+        // Long notes wrap on the left of the agenda, so two blanks are before each of its lines.
         let notes = SpeakerNotes {
             notes: "ab ".repeat(200),
             ..notes

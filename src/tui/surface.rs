@@ -1,4 +1,4 @@
-//! The widgets from which panels and cards are built: boxes with titles, and lines that scroll.
+//! The parts from which panels and cards are built: boxes with titles, lines that scroll, areas that are divided, and the names of A and B.
 
 use ratatui::Frame;
 use ratatui::buffer::Buffer;
@@ -40,7 +40,7 @@ impl Scroll {
     }
 }
 
-/// Lines that scroll. Where lines are hidden, the border below the area says how many.
+/// Lines that scroll. The border below the area shows the number of hidden lines.
 pub struct Scrolled<'a> {
     pub lines: Vec<Line<'static>>,
     pub theme: &'a Theme,
@@ -65,7 +65,7 @@ impl StatefulWidget for Scrolled<'_> {
     }
 }
 
-/// Says on the border below the area, if it has one, how many lines are hidden above and below.
+/// Writes the numbers of lines that are hidden above and below on the border under the area, if there is a border.
 fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
     let marks: String = theme
         .symbols
@@ -76,18 +76,19 @@ fn mark_more(area: Rect, hidden: [u16; 2], theme: &Theme, buffer: &mut Buffer) {
         .map(|(mark, lines)| format!(" {mark} {lines}"))
         .collect();
     let more = format!("{marks} more ");
-    let wide = text::width(&more) as u16;
-    let (x, y) = (area.right().saturating_sub(wide), area.bottom());
+    let columns = text::width(&more) as u16;
+    let x = area.right().saturating_sub(columns);
+    let y = area.bottom();
     let is_rule = |x: u16| {
         let cell = buffer.cell((x, y));
         cell.is_some_and(|cell| cell.symbol() == theme.symbols.rule)
     };
     if is_rule(x) && is_rule(area.right() - 1) {
-        grid::put(buffer, x, y, &more, wide, theme.dim);
+        grid::put(buffer, x, y, &more, columns, theme.dim);
     }
 }
 
-/// Returns the box of a panel, or the rule above its strip.
+/// Returns the box of a panel, or for a strip the rule above it.
 pub fn panel_frame(
     (title, aside): (&str, &str),
     focused: bool,
@@ -114,15 +115,16 @@ pub fn inside_strip(area: Rect) -> Rect {
     Rect { x, width, ..inner }
 }
 
-/// Draws the explanation of a panel at the bottom of `inner` and takes its rows off `inner`. Draws nothing where too few rows would remain.
+/// Draws the explanation of a panel at the bottom of `inner` and takes its rows off `inner`. Draws nothing where the panel would keep too few
+/// rows.
 pub fn draw_reading(reading: &[String], inner: &mut Rect, theme: &Theme, frame: &mut Frame<'_>) {
     /// The rows that the panel keeps.
     const KEPT: u16 = 9;
-    let wide = usize::from(inner.width);
-    let rule = text::rule(theme.symbols.rule, "how to read this", wide);
+    let columns = usize::from(inner.width);
+    let rule = text::rule(theme.symbols.rule, "how to read this", columns);
     let mut lines = vec![Line::styled(rule, theme.dim)];
     for sentence in reading {
-        lines.extend(text::wrapped(sentence, theme.dim, wide.min(110)));
+        lines.extend(text::wrapped(sentence, theme.dim, columns.min(110)));
     }
     let rows = height(lines.len());
     if rows > 1 && inner.height >= rows.saturating_add(KEPT) {
@@ -135,7 +137,7 @@ pub fn put<'t>(frame: &mut Frame<'_>, area: Rect, lines: impl Into<Text<'t>>) {
     frame.render_widget(Fitted(lines.into()), area);
 }
 
-/// Returns a box with a title. `columns` is its width; `aside` stands at the right of the title, where there is room.
+/// Returns a box with a title. `columns` is its width. `aside` is at the right end of the top border, where it fits.
 pub fn framed(
     (title, title_style): (String, Style),
     aside: &str,
@@ -144,17 +146,17 @@ pub fn framed(
     theme: &Theme,
 ) -> Block<'static> {
     // The corners and a blank on each side take four columns.
-    let title = text::cut(&title, usize::from(columns).saturating_sub(4));
-    let room = usize::from(columns).saturating_sub(text::width(&title) + 9);
+    let shown_title = text::cut(&title, usize::from(columns).saturating_sub(4));
+    let aside_columns = usize::from(columns).saturating_sub(text::width(&shown_title) + 9);
     let block = Block::bordered()
         .border_set(theme.symbols.border)
         .border_style(border)
-        .title(Line::styled(format!(" {title} "), title_style));
-    if aside.is_empty() || room < 3 {
+        .title(Line::styled(format!(" {shown_title} "), title_style));
+    if aside.is_empty() || aside_columns < 3 {
         return block;
     }
-    let aside = format!(" {} ", text::cut(aside, room));
-    block.title(Line::styled(aside, theme.dim).right_aligned())
+    let shown_aside = format!(" {} ", text::cut(aside, aside_columns));
+    block.title(Line::styled(shown_aside, theme.dim).right_aligned())
 }
 
 /// Returns true where panels are drawn as strips under a rule, without boxes.
@@ -183,46 +185,49 @@ pub fn widest(lines: &[Line<'_>]) -> u16 {
 
 /// Takes rows off the top of `rest`, at most as many as it has.
 pub fn take_top(rest: &mut Rect, rows: u16) -> Rect {
-    let rows = rows.min(rest.height);
-    let top = Rect::new(rest.x, rest.y, rest.width, rows);
-    *rest = Rect::new(rest.x, rest.y + rows, rest.width, rest.height - rows);
+    let height = rows.min(rest.height);
+    let top = Rect { height, ..*rest };
+    *rest = Rect::new(rest.x, top.bottom(), rest.width, rest.height - height);
     top
 }
 
 /// Takes rows off the bottom of `rest`, at most as many as it has.
 pub fn take_bottom(rest: &mut Rect, rows: u16) -> Rect {
-    let rows = rows.min(rest.height);
-    rest.height -= rows;
-    Rect::new(rest.x, rest.bottom(), rest.width, rows)
+    let height = rows.min(rest.height);
+    rest.height -= height;
+    Rect::new(rest.x, rest.bottom(), rest.width, height)
 }
 
 /// Takes columns off the left of `rest`, at most as many as it has.
 pub fn take_left(rest: &mut Rect, columns: u16) -> Rect {
-    let columns = columns.min(rest.width);
-    let left = Rect::new(rest.x, rest.y, columns, rest.height);
-    *rest = Rect::new(rest.x + columns, rest.y, rest.width - columns, rest.height);
+    let width = columns.min(rest.width);
+    let left = Rect { width, ..*rest };
+    *rest = Rect::new(left.right(), rest.y, rest.width - width, rest.height);
     left
 }
 
 /// Returns a rectangle of at most this size in the middle of `area`.
 pub fn centred(area: Rect, columns: u16, rows: u16) -> Rect {
-    let (width, height) = (columns.min(area.width), rows.min(area.height));
-    let (left, top) = ((area.width - width) / 2, (area.height - height) / 2);
-    Rect::new(area.x + left, area.y + top, width, height)
+    let width = columns.min(area.width);
+    let height = rows.min(area.height);
+    let left = area.x + (area.width - width) / 2;
+    let top = area.y + (area.height - height) / 2;
+    Rect::new(left, top, width, height)
 }
 
-/// Says which key closes a card.
-pub fn closes(app: &App) -> String {
+/// Returns a hint with the key that closes a card.
+pub fn close_hint(app: &App) -> String {
     format!("{} closes", keys::label(Action::Close, app))
 }
 
-/// Says which keys choose a line of a list and close the list. `effect` says what the choice does.
-pub fn chooses(effect: &str, app: &App) -> String {
+/// Returns a hint with the keys that choose a line of a list and close the list. `effect` is a verb phrase for the choice, such as
+/// `moves the run`.
+pub fn choose_hint(effect: &str, app: &App) -> String {
     let choose = keys::label(Action::Choose, app);
-    format!("{choose} {effect}, {}", closes(app))
+    format!("{choose} {effect}, {}", close_hint(app))
 }
 
-/// Returns the name of a slot in its style: a mark that says whether it runs, its letter, and the name of its configuration.
+/// Returns the name of a slot in its style: a mark for a running or a standing run, its letter, and the name of its configuration.
 pub fn slot_label(slot: Slot, app: &App, theme: &Theme) -> Span<'static> {
     label(slot, &app.shown_run().slot_name(slot), app, theme)
 }
@@ -237,8 +242,8 @@ pub fn short_label(slot: Slot, width: u16, app: &App, theme: &Theme) -> Span<'st
 }
 
 fn label(slot: Slot, name: &str, app: &App, theme: &Theme) -> Span<'static> {
-    let running = app.shown_run().active == slot && app.shown_run().state.is_active();
-    let mark = if running {
+    let is_running = app.shown_run().active == slot && app.shown_run().state.is_active();
+    let mark = if is_running {
         theme.symbols.live
     } else {
         theme.symbols.circle

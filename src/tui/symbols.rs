@@ -31,7 +31,7 @@ pub struct Symbols {
     pub live: &'static str,
     pub circle: &'static str,
     pub pointer: &'static str,
-    /// Stands between an old and a new figure.
+    /// The sign between an old and a new figure.
     pub to: &'static str,
     pub reference: &'static str,
     pub floor: &'static str,
@@ -110,9 +110,9 @@ impl Symbols {
         }
     }
 
-    /// Returns the pointer for the marked line, or a blank for the others.
-    pub const fn pointer_at(&self, here: bool) -> &'static str {
-        if here { self.pointer } else { " " }
+    /// Returns the pointer for a marked line, or a blank for another line.
+    pub const fn pointer_at(&self, is_marked: bool) -> &'static str {
+        if is_marked { self.pointer } else { " " }
     }
 
     /// Returns the character that shows these dots, with bits as braille numbers them. `None` where a cell has one point only.
@@ -133,10 +133,9 @@ impl Symbols {
         let steps = self.bar.len();
         // A NaN becomes 0.
         let filled = (share.clamp(0.0, 1.0) * f64::from(width) * steps as f64).round() as usize;
-        let (full, rest) = (filled / steps, filled % steps);
-        let mut text = self.bar[self.bar.len() - 1].repeat(full);
-        if rest > 0 {
-            text.push_str(self.bar[rest - 1]);
+        let mut text = self.bar[steps - 1].repeat(filled / steps);
+        if let last @ 1.. = filled % steps {
+            text.push_str(self.bar[last - 1]);
         }
         text
     }
@@ -188,12 +187,7 @@ impl Symbols {
 
 /// Returns the character that shows two dots, one above the other.
 pub const fn half_blocks(upper: bool, lower: bool) -> char {
-    match (upper, lower) {
-        (true, true) => '█',
-        (true, false) => '▀',
-        (false, true) => '▄',
-        (false, false) => ' ',
-    }
+    [' ', '▄', '▀', '█'][2 * upper as usize + lower as usize]
 }
 
 fn sanitize(buffer: &mut Buffer) {
@@ -244,10 +238,11 @@ mod tests {
     use crate::course::Course;
 
     #[test]
-    fn every_sign_of_the_course_has_a_form_in_ascii() {
+    fn every_character_of_the_course_has_a_form_in_ascii() {
         let course = format!("{:?}", Course::builtin());
-        let other = |c: &char| !c.is_ascii() && !('\u{300}'..'\u{370}').contains(c);
-        for c in course.chars().filter(other) {
+        let is_combining = |c: char| ('\u{300}'..'\u{370}').contains(&c);
+        let needs_form = |c: &char| !c.is_ascii() && !is_combining(*c);
+        for c in course.chars().filter(needs_form) {
             assert_ne!(fold(c), '?', "{c}");
         }
     }

@@ -1,4 +1,4 @@
-//! A table of figures whose less important columns are left out where room is short.
+//! A table of figures that leaves out its less important columns on a narrow screen.
 
 use ratatui::style::Style;
 use ratatui::text::Span;
@@ -12,16 +12,15 @@ pub(super) type FigureColumn = (&'static str, usize);
 pub(super) struct Columns<const N: usize>(pub [FigureColumn; N]);
 
 impl<const N: usize> Columns<N> {
-    /// Gives each column its width as long as `room` lasts, and takes the widths off `room`. `order` has the most important column first.
-    pub(super) fn fit(mut columns: [FigureColumn; N], order: &[usize], room: &mut usize) -> Self {
-        let wanted = columns.map(|(_, wide)| wide);
-        for (_, wide) in &mut columns {
-            *wide = 0;
-        }
+    /// Gives each column its width, the most important one first, as far as `available` reaches, and takes the widths off `available`. `order`
+    /// has the indices of the columns by their importance.
+    pub(super) fn fit(wanted: [FigureColumn; N], order: &[usize], available: &mut usize) -> Self {
+        let mut columns = wanted.map(|(head, _)| (head, 0));
         for index in order {
-            if wanted[*index] <= *room {
-                columns[*index].1 = wanted[*index];
-                *room -= wanted[*index];
+            let (_, width) = wanted[*index];
+            if width <= *available {
+                columns[*index].1 = width;
+                *available -= width;
             }
         }
         Self(columns)
@@ -29,14 +28,14 @@ impl<const N: usize> Columns<N> {
 
     /// Returns the width of all columns together.
     pub(super) fn width(&self) -> usize {
-        self.0.iter().map(|(_, wide)| wide).sum()
+        self.0.iter().map(|(_, width)| width).sum()
     }
 
     /// Returns the headings, each in the width of its column.
     pub(super) fn heads(&self) -> String {
         self.0
             .iter()
-            .map(|(head, wide)| text::right(head, *wide))
+            .map(|(head, width)| text::right(head, *width))
             .collect()
     }
 
@@ -45,6 +44,6 @@ impl<const N: usize> Columns<N> {
         cells
             .into_iter()
             .zip(self.0)
-            .map(|((cell, style), (_, wide))| Span::styled(text::right(&cell, wide), style))
+            .map(|((cell, style), (_, width))| Span::styled(text::right(&cell, width), style))
     }
 }

@@ -1,5 +1,5 @@
-//! Takes the terminal over and gives it back: at the end, on a panic of this thread, before a suspend. Nothing else changes terminal
-//! modes. It also finds out what the terminal can do.
+//! Takes the terminal over and gives it back: at the end, on a panic of this thread, before a suspend. No other file changes terminal modes.
+//! This one also reads from the environment what the terminal can show.
 
 use std::io::{self, BufWriter, IsTerminal, Stdout, Write};
 use std::sync::Mutex;
@@ -19,7 +19,7 @@ use ratatui::backend::CrosstermBackend;
 use ratatui::layout::Rect;
 use ratatui::{Frame, TerminalOptions, Viewport};
 
-use super::theme::{Background, Colours, Terminal as Abilities};
+use super::theme::{Background, Colours, TerminalAbilities};
 
 /// Turns on reports of clicks, the wheel and dragging. The library's own switch would report every motion as well.
 const CLICKS_AND_WHEEL: &str = "\u{1b}[?1002h\u{1b}[?1006h";
@@ -30,7 +30,7 @@ static TAKEN: AtomicBool = AtomicBool::new(false);
 /// Messages of panics in other threads. They go to the log, because printing them would garble the screen.
 static PANIC_MESSAGES: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Returns the messages of panics in other threads since the last call.
+/// Takes the messages of panics that happened in other threads since the last call.
 pub fn panic_messages() -> Vec<String> {
     PANIC_MESSAGES
         .lock()
@@ -58,12 +58,12 @@ pub fn columns_and_rows() -> Option<(u16, u16)> {
     crossterm::terminal::size().ok()
 }
 
-/// The most columns and rows that are drawn on. A terminal may claim any size, and each cell takes memory.
-const MOST: (u16, u16) = (1000, 400);
+/// The most columns and rows that are drawn. A terminal may report any size, and each cell takes memory.
+const MAX_SIZE: (u16, u16) = (1000, 400);
 
-/// Returns the columns and rows that are drawn on, on a terminal of this size.
-pub fn drawn(width: u16, height: u16) -> (u16, u16) {
-    (width.min(MOST.0), height.min(MOST.1))
+/// Returns the columns and rows that are drawn on a terminal of this size.
+pub fn drawn_size(width: u16, height: u16) -> (u16, u16) {
+    (width.min(MAX_SIZE.0), height.min(MAX_SIZE.1))
 }
 
 impl Screen {
@@ -101,7 +101,7 @@ impl Screen {
     /// Returns the columns and rows that are drawn on.
     pub fn size(&self) -> io::Result<(u16, u16)> {
         let size = self.terminal.size()?;
-        Ok(drawn(size.width, size.height))
+        Ok(drawn_size(size.width, size.height))
     }
 
     /// Gives the terminal back while `work` runs, then takes it again. Returns what `work` returned.
@@ -175,13 +175,13 @@ fn restore_on_panic(drawing: ThreadId) {
     }));
 }
 
-/// Returns true if there is a terminal to draw on and to read keys from.
+/// Returns true if there is a terminal for both the screen and the keys.
 pub fn is_present() -> bool {
     io::stdout().is_terminal() && io::stdin().is_terminal()
 }
 
-/// Reads from the environment what the terminal can do.
-pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
+/// Returns what the terminal can show, by the environment variables that `variable` reads.
+pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> TerminalAbilities {
     let non_empty = |name: &str| variable(name).filter(|value| !value.is_empty());
     let term = non_empty("TERM").unwrap_or_default();
     let colours = if non_empty("NO_COLOR").is_some() || term == "dumb" {
@@ -204,7 +204,7 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
         || !utf8
         || term == "linux"
         || term == "dumb";
-    // `15;0` has the foreground and the background. 7 and 15 are light.
+    // The value `15;0` has the foreground and the background. The backgrounds 7 and 15 are light.
     let background = non_empty("COLORFGBG").and_then(|value| {
         let last = value.rsplit(';').next()?.parse::<u8>().ok()?;
         Some(match last {
@@ -212,7 +212,7 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
             _ => Background::Dark,
         })
     });
-    Abilities {
+    TerminalAbilities {
         colours,
         background,
         ascii,
@@ -221,21 +221,21 @@ pub fn abilities(variable: impl Fn(&str) -> Option<String>) -> Abilities {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::HashMap;
-
     use super::*;
 
     #[test]
     fn abilities_follow_the_environment() {
         let abilities_with = |variables: &[(&str, &str)]| {
-            let variables: HashMap<_, _> = variables.iter().copied().collect();
-            abilities(|name| variables.get(name).map(|value| (*value).to_owned()))
+            abilities(|name| {
+                let (_, value) = variables.iter().find(|(other, _)| *other == name)?;
+                Some((*value).to_owned())
+            })
         };
         let term = ("TERM", "xterm-256color");
         let good = abilities_with(&[term, ("LANG", "de_DE.UTF-8")]);
         assert_eq!(
             good,
-            Abilities {
+            TerminalAbilities {
                 colours: Colours::Indexed,
                 background: None,
                 ascii: false,

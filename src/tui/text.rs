@@ -28,8 +28,8 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || "'’(%)".contains(c) || is_figure(c) || matches!(c, '-' | '+' | '_')
 }
 
-/// Returns the beginning of a text, at most `columns` wide. Where the cut would go through characters that belong together, all of them are
-/// left out.
+/// Returns the beginning of a text, at most `columns` wide. `together` says which characters belong together, such as those of a word; where
+/// the cut would go through them, all of them are left out.
 fn beginning(
     mut letters: impl Iterator<Item = char>,
     columns: usize,
@@ -51,8 +51,8 @@ fn beginning(
     taken
 }
 
-/// Cuts a line to `columns`; words and figures stay whole or are left out. If already the first word is wider, the line becomes this word,
-/// shortened.
+/// Cuts a line to `columns`. Words and figures stay whole or are left out. If the first word alone is too wide, the line is shortened in its
+/// middle.
 pub fn fit(mut line: Line<'_>, columns: usize) -> Line<'_> {
     if line.width() <= columns {
         return line;
@@ -78,8 +78,8 @@ pub fn cut(text: &str, columns: usize) -> String {
         return text.to_owned();
     }
     // The mark takes a column.
-    let room = columns.saturating_sub(1);
-    match beginning(text.chars(), room, is_word).trim_end() {
+    let kept_columns = columns.saturating_sub(1);
+    match beginning(text.chars(), kept_columns, is_word).trim_end() {
         "" => shorten(text, columns),
         whole_words => format!("{whole_words}…"),
     }
@@ -90,7 +90,7 @@ pub fn shorten(name: &str, columns: usize) -> String {
     if name.width() <= columns {
         return name.to_owned();
     }
-    let room = columns.saturating_sub(1);
+    let kept_columns = columns.saturating_sub(1);
     let chars: Vec<char> = name.chars().collect();
     let mut used = 0;
     let tail_length = chars
@@ -98,11 +98,11 @@ pub fn shorten(name: &str, columns: usize) -> String {
         .rev()
         .take_while(|c| {
             used += c.width().unwrap_or(0);
-            used <= room / 2
+            used <= kept_columns / 2
         })
         .count();
     let (head, tail) = chars.split_at(chars.len() - tail_length);
-    let mut short = beginning(name.chars(), room - room / 2, is_figure);
+    let mut short = beginning(name.chars(), kept_columns - kept_columns / 2, is_figure);
     if columns > 0 {
         short.push('…');
     }
@@ -119,12 +119,12 @@ pub fn name(name: &str, columns: usize) -> String {
 
 /// Returns the text exactly `columns` wide, cut or padded, aligned left.
 pub fn left(text: &str, columns: usize) -> String {
-    table::filled(&cut(text, columns), columns, false)
+    table::padded(&cut(text, columns), columns, false)
 }
 
 /// Returns the text exactly `columns` wide, cut or padded, aligned right.
 pub fn right(text: &str, columns: usize) -> String {
-    table::filled(&cut(text, columns), columns, true)
+    table::padded(&cut(text, columns), columns, true)
 }
 
 /// Returns a heading inside a rule that is made of `symbol` and is `columns` wide.
@@ -134,7 +134,7 @@ pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
     title + &symbol.repeat(rest)
 }
 
-/// Holds two words together on one line.
+/// A space that holds two words together on one line.
 pub const NO_BREAK: &str = "\u{a0}";
 
 /// Returns true for a space at which a line may end.
@@ -142,34 +142,34 @@ fn is_break(c: char) -> bool {
     c.is_whitespace() && !NO_BREAK.contains(c)
 }
 
-/// Wraps runs of styled text into lines of at most `columns`. The first line begins with `first`, the others with `rest`. A word that is
-/// longer than a line is broken. Runs without a space between them stay together, and so do words with a no-break space between them.
+/// Wraps spans of text into lines of at most `columns`. The first line begins with `first`, the others with `rest`. A word that is longer
+/// than a line is broken. Spans without a space between them stay together, and so do words with a no-break space between them.
 pub fn wrap(
-    runs: &[Span<'_>],
+    spans: &[Span<'_>],
     columns: usize,
     first: impl Into<Span<'static>>,
     rest: impl Into<Span<'static>>,
 ) -> Vec<Line<'static>> {
-    let first = first.into();
+    let first_span = first.into();
     let mut page = Page {
         lines: Vec::new(),
-        used: first.width(),
-        line: vec![first],
+        used: first_span.width(),
+        line: vec![first_span],
         rest: rest.into(),
         columns: columns.max(1),
         gap: None,
     };
     let mut word: Vec<(&str, Style)> = Vec::new();
-    for run in runs {
-        for piece in run.content.split_inclusive(is_break) {
+    for span in spans {
+        for piece in span.content.split_inclusive(is_break) {
             let bare = piece.trim_end_matches(is_break);
             if !bare.is_empty() {
-                word.push((bare, run.style));
+                word.push((bare, span.style));
             }
             if bare.len() < piece.len() {
                 page.word(&word);
                 word.clear();
-                page.gap = Some(run.style);
+                page.gap = Some(span.style);
             }
         }
     }
@@ -183,8 +183,8 @@ pub fn wrapped(text: &str, style: Style, columns: usize) -> Vec<Line<'static>> {
     wrap(&[Span::styled(text, style)], columns, "", "")
 }
 
-/// Returns spans on one line, or wrapped where they are wider than `columns`.
-pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
+/// Returns spans as one line, or as several lines where they are wider than `columns`.
+pub fn wrapped_if_wide(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
     if width_of(&spans) <= columns {
         vec![Line::from(spans)]
     } else {
@@ -192,8 +192,8 @@ pub fn whole(spans: Vec<Span<'static>>, columns: usize) -> Vec<Line<'static>> {
     }
 }
 
-/// Returns the first wording that is no wider than `columns`, or else the last one, which must be the shortest.
-pub fn longest<'a>(
+/// Returns the first wording that fits into `columns`. The last wording must be the shortest; it is returned if none fits.
+pub fn first_fitting<'a>(
     wordings: impl IntoIterator<Item = impl Into<Line<'a>>>,
     columns: usize,
 ) -> Line<'a> {
@@ -207,7 +207,8 @@ pub fn longest<'a>(
     last
 }
 
-/// Joins parts to a line. While they are wider than `columns`, the parts of the highest rank are left out; parts of rank 0 always stay.
+/// Joins parts to a line. Each part has a rank. While the line is wider than `columns`, the parts of the highest rank are left out; parts of
+/// rank 0 always stay.
 pub fn ranked(mut parts: Vec<(u8, Span<'static>)>, columns: usize) -> Line<'static> {
     let width =
         |parts: &[(u8, Span<'_>)]| -> usize { parts.iter().map(|(_, part)| part.width()).sum() };
@@ -248,7 +249,7 @@ struct Page {
 }
 
 impl Page {
-    /// Returns true if the line has only its beginning.
+    /// Returns true if the line has only its beginning, which is one span.
     fn is_fresh(&self) -> bool {
         self.line.len() == 1
     }
@@ -260,13 +261,14 @@ impl Page {
         self.gap = None;
     }
 
+    /// Writes a word, on the next line if it does not fit. The pieces of the word may have different styles.
     fn word(&mut self, pieces: &[(&str, Style)]) {
-        let wide: usize = pieces.iter().map(|(piece, _)| piece.width()).sum();
-        if wide == 0 {
+        let width: usize = pieces.iter().map(|(piece, _)| piece.width()).sum();
+        if width == 0 {
             return;
         }
         let gap = usize::from(self.gap.is_some() && !self.is_fresh());
-        if !self.is_fresh() && self.used + gap + wide > self.columns {
+        if !self.is_fresh() && self.used + gap + width > self.columns {
             self.next_line();
         } else if gap == 1
             && let Some(style) = self.gap
@@ -275,7 +277,7 @@ impl Page {
         }
         self.gap = None;
         for (piece, style) in pieces {
-            if self.used + wide <= self.columns && !piece.chars().any(harmful) {
+            if self.used + width <= self.columns && !piece.chars().any(harmful) {
                 self.push(piece, *style);
                 continue;
             }
@@ -296,12 +298,12 @@ impl Page {
     }
 
     fn push(&mut self, text: &str, style: Style) {
-        let text = text.replace(NO_BREAK, " ");
-        self.used += text.width();
+        let shown_text = text.replace(NO_BREAK, " ");
+        self.used += shown_text.width();
         // The beginning of the line stays a span of its own.
         match self.line.as_mut_slice() {
-            [_, .., last] if last.style == style => last.content.to_mut().push_str(&text),
-            _ => self.line.push(Span::styled(text, style)),
+            [_, .., last] if last.style == style => last.content.to_mut().push_str(&shown_text),
+            _ => self.line.push(Span::styled(shown_text, style)),
         }
     }
 }
@@ -355,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_makes_another_figure_of_one() {
+    fn a_cut_never_changes_a_figure() {
         let texts = [
             "rms from 3.00 to 2,500,200 in all",
             "norm 0.0412, -1.5e3 and +99.9 %; 12,345",
@@ -388,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cut_goes_through_a_word() {
+    fn a_cut_never_goes_through_a_word() {
         let text = "B's cross-entropy (nats) fell to 2.31 ███████";
         let words: Vec<&str> = text.split_whitespace().collect();
         for columns in 0..=text.width() {
@@ -398,10 +400,11 @@ mod tests {
             );
             for shown in [cut(text, columns), line.to_string()] {
                 assert!(shown.width() <= columns, "{shown}");
-                let mut shown = shown.trim_end_matches('…').split_whitespace();
+                let mut shown_words = shown.trim_end_matches('…').split_whitespace();
                 // A single word may be shortened, and a bar has no words.
                 let is_whole = |word: &str| words.contains(&word) || word.contains(['…', '█']);
-                assert!(columns < 4 || shown.all(is_whole), "{columns}: {text}");
+                let are_whole = columns < 4 || shown_words.all(is_whole);
+                assert!(are_whole, "{columns}: {shown}");
             }
         }
     }
@@ -431,10 +434,10 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_space_between_stays_together() {
+    fn spans_without_a_space_between_them_stay_together() {
         let bold = Style::new().bold();
-        let runs = ["see ".into(), Span::styled("this", bold), ".  Now".into()];
-        let lines = wrap(&runs, 8, "", "");
+        let spans = ["see ".into(), Span::styled("this", bold), ".  Now".into()];
+        let lines = wrap(&spans, 8, "", "");
         assert_eq!(
             lines.iter().map(ToString::to_string).collect::<Vec<_>>(),
             ["see", "this.", "Now"]

@@ -1,5 +1,5 @@
-//! Every colour is named here for its use, together with the symbols of a way of drawing. Nothing else names a colour.
-//! A theme without colour tells things apart by bold, dim, underline and reverse only.
+//! A theme has a style for each use, such as a title or a warning, and the symbols that draw the screen. No other file names a colour. A theme
+//! without colours distinguishes uses only by bold, dim, underlined and reversed text.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -8,9 +8,9 @@ use crate::app::{Markers, ThemeName};
 use crate::judge::Outcome;
 use protocol::Slot;
 
-/// The abilities of the terminal, read once at the start.
+/// What the terminal can show, read once at the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Terminal {
+pub struct TerminalAbilities {
     pub colours: Colours,
     /// The terminal's background. `None` if the terminal does not say.
     pub background: Option<Background>,
@@ -75,13 +75,13 @@ pub struct Theme {
 #[derive(Clone, Copy)]
 struct Palette([u8; 2], [u8; 3], [u8; 2], [u8; 3], [u8; 3], [u8; 4]);
 
-/// The number that keeps the terminal's own colour. No palette uses the colour of this number.
+/// The number that means the terminal's own colour. No palette uses the colour that has this number in a terminal.
 const OWN: u8 = 255;
 
-// COLOUR_BLIND has orange against blue, which all common forms of colour blindness keep apart; no meaning rests on red and green. Light
-// themes paint their background, whatever the terminal has. PROJECTOR has black on white and strong colours, because a projector shows
-// no others. BETWEEN has half-bright colours for terminals that do not say whether they are dark or light. SIXTEEN has the named colours,
-// which follow the terminal's own scheme.
+// COLOUR_BLIND has orange against blue, which people with any common form of colour blindness can distinguish; red and green carry no
+// meaning. Light themes paint their own background. PROJECTOR has black on white and strong colours, because a
+// projector shows no others. BETWEEN has half-bright colours for terminals that report neither a dark nor a light background. SIXTEEN has
+// the named colours, which follow the terminal's own scheme.
 #[rustfmt::skip] // A table reads best with one line for each palette.
 impl Palette {
     //                                      text, background  dim, border, accent  a, b   good, warning, bad   reference, floor, code  phases
@@ -125,7 +125,7 @@ const LOUD: Modifier = Modifier::BOLD
 
 impl Theme {
     /// Returns the theme that the learner chose, as far as the terminal can show it.
-    pub fn new(name: ThemeName, markers: Markers, terminal: Terminal) -> Self {
+    pub fn new(name: ThemeName, markers: Markers, terminal: TerminalAbilities) -> Self {
         let palette = match (terminal.colours, name) {
             (Colours::None, _) | (_, ThemeName::Mono) => None,
             (_, ThemeName::HighContrast) => Some(Palette::HIGH_CONTRAST),
@@ -154,9 +154,9 @@ impl Theme {
         Self::styled(palette, symbols)
     }
 
-    /// Returns a theme without colours. It is used to ask how much room a text takes, which does not depend on the theme.
+    /// Returns a theme without colours. It serves to find the size of a text, which does not depend on the theme.
     pub fn plain(markers: Markers) -> Self {
-        Self::new(ThemeName::Mono, markers, Terminal::default())
+        Self::new(ThemeName::Mono, markers, TerminalAbilities::default())
     }
 
     /// Builds the styles. Each use has a colour with modifiers, or modifiers alone in a theme without colours: some terminals reset the
@@ -251,7 +251,7 @@ impl Theme {
         if selected { self.selected } else { otherwise }
     }
 
-    /// Returns the mark for right or wrong, with its style.
+    /// Returns the mark for right (`good`) or wrong, with its style.
     pub fn mark(&self, good: bool) -> (&'static str, Style) {
         if good {
             (self.symbols.good, self.good)

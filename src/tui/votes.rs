@@ -1,26 +1,37 @@
-//! The bars of a vote: how many chose one thing, in each round.
+//! Draws the counts of a vote as bars.
 
+use ratatui::style::Style;
 use ratatui::text::Span;
 
 use super::text;
 use super::theme::Theme;
 use crate::class::board::VoteTally;
 
-/// A bar and its number for each round of a choice; the longest bar of the vote has this number of columns.
+/// Returns a bar for a count of votes. The largest count of the vote, over all choices and rounds, fills `columns`.
+pub(super) fn bar(
+    vote: &VoteTally,
+    count: u32,
+    columns: usize,
+    style: Style,
+    theme: &Theme,
+) -> Span<'static> {
+    let largest = vote.rounds.iter().flatten().max().copied().unwrap_or(0);
+    let length = (count as usize * columns).div_ceil(largest.max(1) as usize);
+    Span::styled(theme.symbols.fills[0].repeat(length), style)
+}
+
+/// Returns a bar and its count for each round of a choice. The longest bar of the vote takes `columns`.
 pub(super) fn bars(
     vote: &VoteTally,
     choice: usize,
     columns: usize,
     theme: &Theme,
 ) -> Vec<Span<'static>> {
-    let all = vote.rounds.iter().flatten().copied();
-    let most = all.max().unwrap_or(0).max(1) as usize;
     let mut spans = Vec::new();
-    for (round, n) in vote.votes(choice).into_iter().enumerate() {
-        let full = (n as usize * columns).div_ceil(most);
-        let style = if round == 0 { theme.a } else { theme.b };
-        spans.push(Span::styled(theme.symbols.fills[0].repeat(full), style));
-        let number = text::left(&format!(" {n}"), columns + 5 - full);
+    for (count, style) in vote.votes(choice).into_iter().zip([theme.a, theme.b]) {
+        let bar = bar(vote, count, columns, style, theme);
+        let number = text::left(&format!(" {count}"), columns + 5 - bar.width());
+        spans.push(bar);
         spans.push(Span::styled(number, theme.strong));
     }
     spans

@@ -1,4 +1,11 @@
-//! Reads what is appended to a file. A file that is replaced, cut, or missing for a while is followed on.
+//! Reads the lines that are appended to a file. A file that is replaced, cut, or missing for a while is followed on.
+//!
+//! ```text
+//! the program appends       poll() returns
+//! one⏎tw                    Line(1, "one")
+//! o⏎                        Line(2, "two")
+//! (a new file: new⏎)        BegunAgain, Line(1, "new")
+//! ```
 
 use std::fs::{File, Metadata};
 use std::io::{Read, Seek, SeekFrom};
@@ -6,19 +13,19 @@ use std::path::PathBuf;
 
 use crate::files;
 
-/// The longest line that is read; of a longer one only its number is told.
-const LONGEST: usize = 1 << 20;
-/// Bytes read at a time, so that a file that grows fast neither keeps the screen from drawing nor fills its memory.
-const AT_ONCE: u64 = 1 << 17;
+/// The most bytes of a line that is read.
+const MAX_LINE: usize = 1 << 20;
+/// The most bytes of one poll, so that a file that grows fast neither keeps the screen from drawing nor fills its memory.
+const MAX_POLL: u64 = 1 << 17;
 
-/// Something that a followed file showed.
+/// What one poll of a file found.
 #[derive(Debug, PartialEq)]
 pub(super) enum Followed {
     /// A whole line, without its end, and its number from 1.
     Line(u64, String),
-    /// The line with this number is longer than what is read.
+    /// The line with this number has more than `MAX_LINE` bytes, so it is left out.
     TooLong(u64),
-    /// The file was replaced or cut: what follows is read from its beginning.
+    /// The file was replaced or cut. The next lines come from its beginning.
     BegunAgain,
 }
 
@@ -27,20 +34,21 @@ pub(super) enum Followed {
 pub(super) struct FollowedFile {
     path: PathBuf,
     open: Option<(File, FileId)>,
-    /// Bytes read so far.
-    at: u64,
-    /// The last read found as much as is read at a time: there may be more.
+    /// The number of bytes read so far.
+    offset: u64,
+    /// True if the last poll read as much as a poll may, so that the file may have more.
     is_behind: bool,
-    /// The line that is not complete yet.
-    part: Vec<u8>,
-    /// The rest of the present line is left out.
-    skips: bool,
+    /// The bytes of the line that is not complete yet.
+    partial: Vec<u8>,
+    /// True if the line that is not complete yet is already too long.
+    is_too_long: bool,
+    /// The number of lines that ended so far.
     lines: u64,
-    /// Progress bars end their lines with a carriage return.
-    bars: bool,
+    /// True if a carriage return ends a line, too, as in the output of a program with progress bars.
+    ends_at_return: bool,
 }
 
-/// Tells one file from another of the same name.
+/// The identity of a file, which differs between two files that had one name: device and inode, or the time of creation.
 type FileId = (u64, u64);
 
 #[cfg(unix)]
@@ -52,8 +60,8 @@ fn id_of(metadata: &Metadata) -> FileId {
 #[cfg(not(unix))]
 fn id_of(metadata: &Metadata) -> FileId {
     let created = metadata.created().ok();
-    let since = created.and_then(|at| at.duration_since(std::time::UNIX_EPOCH).ok());
-    (0, since.map_or(0, |since| since.as_nanos() as u64))
+    let age = created.and_then(|created| created.duration_since(std::time::UNIX_EPOCH).ok());
+    (0, age.map_or(0, |age| age.as_nanos() as u64))
 }
 
 impl FollowedFile {
@@ -65,81 +73,83 @@ impl FollowedFile {
         }
     }
 
-    /// Follows the output of a program, where a carriage return ends a line too.
+    /// Follows the output of a program, in which a carriage return ends a line, too.
     pub(super) fn output(path: PathBuf) -> Self {
         Self {
-            bars: true,
+            ends_at_return: true,
             ..Self::new(path)
         }
     }
 
-    /// Returns what was appended since the last call; nothing while the file is not there.
+    /// Returns the lines that were appended since the last call. Empty while the file does not exist.
     pub(super) fn poll(&mut self) -> Vec<Followed> {
-        let mut out = Vec::new();
+        let mut found = Vec::new();
         self.is_behind = false;
         let Ok(metadata) = std::fs::metadata(&self.path) else {
-            return out;
+            return found;
         };
         if !metadata.is_file() {
-            return out;
+            return found;
         }
         let id = id_of(&metadata);
         let is_same = self.open.as_ref().is_some_and(|(_, known)| *known == id);
-        if !is_same || metadata.len() < self.at {
+        if !is_same || metadata.len() < self.offset {
             let Ok((file, _)) = files::stream(&self.path) else {
-                return out;
+                return found;
             };
             if self.open.is_some() {
-                out.push(Followed::BegunAgain);
+                found.push(Followed::BegunAgain);
             }
             self.open = Some((file, id));
-            self.at = 0;
+            self.offset = 0;
             self.lines = 0;
-            self.skips = false;
-            self.part.clear();
+            self.is_too_long = false;
+            self.partial.clear();
         }
-        self.read(&mut out);
-        out
+        self.read(&mut found);
+        found
     }
 
-    /// Returns true if the next call reads more at once, without waiting for the program to write.
+    /// Returns true if the next poll reads more at once, without waiting for the program to write.
     pub(super) fn is_behind(&self) -> bool {
         self.is_behind
     }
 
-    fn read(&mut self, out: &mut Vec<Followed>) {
+    /// Reads from the offset on and adds the lines that end there.
+    fn read(&mut self, found: &mut Vec<Followed>) {
         let Some((file, _)) = &mut self.open else {
             return;
         };
         let mut bytes = Vec::new();
-        // A file on a network may fail for a moment; the next call reads from the same place.
         let read = file
-            .seek(SeekFrom::Start(self.at))
-            .and_then(|_| file.take(AT_ONCE).read_to_end(&mut bytes));
+            .seek(SeekFrom::Start(self.offset))
+            .and_then(|_| file.take(MAX_POLL).read_to_end(&mut bytes));
         if read.is_err() {
+            // A file on a network may fail for a moment. The next poll reads from the same offset.
             return;
         }
-        self.at += bytes.len() as u64;
-        self.is_behind = bytes.len() as u64 == AT_ONCE;
+        self.offset += bytes.len() as u64;
+        self.is_behind = bytes.len() as u64 == MAX_POLL;
         for byte in bytes {
-            if byte == b'\n' || self.bars && byte == b'\r' {
-                self.end_line(out);
-            } else if self.part.len() < LONGEST {
-                self.part.push(byte);
+            if byte == b'\n' || self.ends_at_return && byte == b'\r' {
+                self.end_line(found);
+            } else if self.partial.len() < MAX_LINE {
+                self.partial.push(byte);
             } else {
-                self.skips = true;
+                self.is_too_long = true;
             }
         }
     }
 
-    fn end_line(&mut self, out: &mut Vec<Followed>) {
+    /// Adds the line that is complete now. A blank line counts, but is left out.
+    fn end_line(&mut self, found: &mut Vec<Followed>) {
         self.lines += 1;
-        let line = std::mem::take(&mut self.part);
-        if std::mem::take(&mut self.skips) {
-            out.push(Followed::TooLong(self.lines));
+        let line = std::mem::take(&mut self.partial);
+        if std::mem::take(&mut self.is_too_long) {
+            found.push(Followed::TooLong(self.lines));
         } else if !line.iter().all(u8::is_ascii_whitespace) {
             let text = String::from_utf8_lossy(&line).into_owned();
-            out.push(Followed::Line(self.lines, text));
+            found.push(Followed::Line(self.lines, text));
         }
     }
 }
@@ -200,12 +210,13 @@ mod tests {
         append(&path, "10 %\r20 %\rdone\n");
         let bars = [line(1, "10 %"), line(2, "20 %"), line(3, "done")];
         assert_eq!(file.poll(), bars);
-        append(&path, &"x".repeat(3 * LONGEST));
+
+        append(&path, &"x".repeat(3 * MAX_LINE));
         append(&path, "\nnext\n");
-        let mut seen = file.poll();
+        let mut found = file.poll();
         while file.is_behind() {
-            seen.extend(file.poll());
+            found.extend(file.poll());
         }
-        assert_eq!(seen, [Followed::TooLong(4), line(5, "next")]);
+        assert_eq!(found, [Followed::TooLong(4), line(5, "next")]);
     }
 }

@@ -1,4 +1,5 @@
-//! The command that is watched. Its output goes to a file of the folder, so that it goes on when the screen is closed or dies.
+//! The command that `perflings watch -- …` starts, and the signals that are passed on to it. Its output goes to a file of the folder, so that
+//! the command goes on when the screen is closed or dies.
 
 use std::fs::File;
 use std::path::Path;
@@ -9,13 +10,13 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 
-/// Names the folder to the program that is watched.
+/// The environment variable that holds the folder to write lines to.
 pub const FOLDER_VARIABLE: &str = "PERFLINGS_WATCH";
 /// The file in the folder that the command writes its output to.
 pub const OUTPUT: &str = "output.log";
 
-/// The time between two questions whether the command has ended.
-const ASK_EVERY: Duration = Duration::from_millis(50);
+/// The time between two checks if the command has ended.
+const POLL_EVERY: Duration = Duration::from_millis(50);
 
 /// A command that was started.
 #[derive(Debug)]
@@ -27,40 +28,39 @@ pub struct Job {
 }
 
 impl Job {
-    /// Starts the command with its output in `output`. It is a process group of its own, so that the terminal's signals do not reach it
-    /// past us.
+    /// Starts the command with its output in `output`. The command gets a process group of its own, so that the terminal's signals reach it
+    /// only through this program.
     ///
     /// # Errors
-    /// When the command cannot be started; the error names it.
+    /// Returns an error with the name of the program if it cannot be started.
     pub fn start(command: &[String], folder: &Path, output: File) -> Result<Self> {
-        let shown = command.join(" ");
         let (program, arguments) = command
             .split_first()
             .context("there is no command after --")?;
-        let both = output
+        let errors = output
             .try_clone()
             .context("the output file cannot be shared")?;
-        let mut started = Command::new(program);
-        started
+        let mut process = Command::new(program);
+        process
             .args(arguments)
             .env(FOLDER_VARIABLE, folder)
             .env("PYTHONUNBUFFERED", "1")
             .stdin(Stdio::null())
             .stdout(output)
-            .stderr(both);
+            .stderr(errors);
         #[cfg(unix)]
-        std::os::unix::process::CommandExt::process_group(&mut started, 0);
-        let child = started
+        std::os::unix::process::CommandExt::process_group(&mut process, 0);
+        let child = process
             .spawn()
             .with_context(|| format!("`{program}` cannot be started"))?;
         Ok(Self {
             child,
-            command: shown,
+            command: command.join(" "),
             status: None,
         })
     }
 
-    /// Returns how the command ended; `None` while it runs.
+    /// Returns the exit status of the command. `None` while it runs.
     pub fn ended(&mut self) -> Option<ExitStatus> {
         if self.status.is_none() {
             self.status = self.child.try_wait().ok().flatten();
@@ -68,7 +68,7 @@ impl Job {
         self.status
     }
 
-    /// Waits until the command ends, and passes signals on meanwhile.
+    /// Waits until the command ends, and passes on the signals that come meanwhile.
     pub fn wait(&mut self, signals: &mut Signals) -> ExitStatus {
         loop {
             if let Some(status) = self.ended() {
@@ -77,7 +77,7 @@ impl Job {
             if let Some(signal) = signals.to_pass_on() {
                 self.pass_on(signal);
             }
-            std::thread::sleep(ASK_EVERY);
+            std::thread::sleep(POLL_EVERY);
         }
     }
 
@@ -85,12 +85,12 @@ impl Job {
         self.child.id()
     }
 
-    /// Asks the command, and what it started, to end.
+    /// Asks the command and the processes that it started to end.
     pub fn terminate(&mut self) {
         self.pass_on(TERMINATE);
     }
 
-    /// Passes a signal on to the command and to what it started.
+    /// Sends a signal to the command and the processes that it started.
     pub fn pass_on(&mut self, signal: i32) {
         if self.ended().is_some() {
             return;
@@ -114,21 +114,23 @@ impl Job {
 const TERMINATE: i32 = 15;
 const KILL: i32 = 9;
 
-/// The number of signals that the command may ignore; the next one kills it.
-const ASKED: usize = 2;
+/// The number of signals that the command may ignore. The next one kills it.
+const MAX_IGNORED: usize = 2;
 
-/// Signals that came to us and are meant for the command.
+/// The signals that this program received for the command.
 #[derive(Debug, Default)]
 pub struct Signals {
+    /// The number of the latest signal. 0 if none came since the last one was passed on.
     latest: Arc<AtomicUsize>,
-    seen: usize,
+    /// The number of signals that were passed on.
+    passed_on: usize,
 }
 
 impl Signals {
-    /// Begins to take signals; until then they end us alone.
+    /// Begins to receive signals. Before this call a signal ends this program and not the command.
     ///
     /// # Errors
-    /// When the system does not let us take them.
+    /// Returns an error if the system allows no handler.
     pub fn take() -> std::io::Result<Self> {
         let signals = Self::default();
         #[cfg(unix)]
@@ -142,16 +144,20 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Returns the signal that came since the last call; `SIGKILL` in its place once the command has ignored several.
+    /// Returns the signal that came since the last call, or `SIGKILL` in its place after the command has ignored several signals.
     pub fn to_pass_on(&mut self) -> Option<i32> {
         let latest = self.latest.swap(0, Ordering::SeqCst);
         let signal = i32::try_from(latest).ok().filter(|signal| *signal > 0)?;
-        self.seen += 1;
-        Some(if self.seen > ASKED { KILL } else { signal })
+        self.passed_on += 1;
+        Some(if self.passed_on > MAX_IGNORED {
+            KILL
+        } else {
+            signal
+        })
     }
 }
 
-/// Returns the exit code that `perflings` ends with: that of the command, or 128 and the number of the signal that ended it, as in a shell.
+/// Returns the exit code of this program after the command: its exit code or, as in a shell, 128 plus the number of the signal that ended it.
 pub fn code_of(status: ExitStatus) -> i32 {
     #[cfg(unix)]
     if let Some(signal) = std::os::unix::process::ExitStatusExt::signal(&status) {

@@ -1,4 +1,5 @@
-//! Reads one line that a watched program wrote. Every field but the name of the event may be missing.
+//! Reads one line that a watched program wrote, such as `{"event":"step","step":7,"loss":6.9,"ms":20.1}`. Every field but the name of the event
+//! may be missing.
 
 use std::collections::BTreeMap;
 
@@ -21,30 +22,31 @@ pub(super) struct WatchLine {
 #[derive(Debug, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub(super) enum WatchEvent {
-    /// Begins each file, and comes again when a job was begun again.
+    /// The first line of a file. It comes again when the job begins again.
     Hello(Hello),
     Run(ForeignRun),
     Step(WatchStep),
     Gradients(Gradients),
     Memory(Memory),
-    /// A trace of a step was written into the folder.
+    /// The program has written a trace of a step into the folder.
     Profile {
         #[serde(default)]
         step: u64,
-        /// Length of that step in milliseconds.
+        /// The length of the step in milliseconds.
         #[serde(default)]
         ms: Option<f64>,
         file: String,
     },
-    /// Written every few seconds while no other line is due.
+    /// A sign of life, written every few seconds while there is no other line to write.
     Alive {
         /// The phase that the process is in.
         #[serde(default)]
         phase: Option<String>,
     },
     Log(LogMessage),
-    /// The training is over; with `why` it ended early.
+    /// The end of the training.
     Ended {
+        /// The reason of an early end. `None` if the training is complete.
         #[serde(default)]
         why: Option<String>,
     },
@@ -58,30 +60,31 @@ pub(super) struct WatchStep {
     pub ms: Option<f64>,
     pub loss: Option<Num>,
     pub profiled: bool,
+    /// The times of phases by their names.
     pub phases: BTreeMap<String, f64>,
-    /// The time in which the program served the watching.
+    /// The time of the step that the program spent on being watched.
     pub own_ms: Option<f64>,
 }
 
-/// The names of the phases that a step may tell.
-pub(super) const PHASES: [&str; 5] = ["data", "forward", "backward", "communication", "optimizer"];
+/// The names of the phases that a step may have.
+const PHASES: [&str; 5] = ["data", "forward", "backward", "communication", "optimizer"];
 
 impl WatchStep {
-    /// The step as an event. Without a length of its own it has that of its phases.
+    /// Converts the step to an event. A step without a length has the length of its phases.
     pub(super) fn into_step(self, slot: Slot) -> Step {
         let phase = |name: &str| self.phases.get(name).copied();
-        let told = PHASES
+        let of_phases = PHASES
             .iter()
             .filter_map(|name| phase(name))
             .fold(0.0, |sum, ms| sum + ms);
-        let ms = self.ms.unwrap_or(told);
+        let ms = self.ms.unwrap_or(of_phases);
         let phases = (!self.phases.is_empty()).then(|| PhaseTimes {
             forward: phase("forward").unwrap_or_default(),
             backward: phase("backward").unwrap_or_default(),
             optimizer: phase("optimizer").unwrap_or_default(),
             data: phase("data"),
             communication: phase("communication"),
-            residual: ms - told,
+            residual: ms - of_phases,
             step: ms,
         });
         Step {
@@ -96,7 +99,7 @@ impl WatchStep {
         }
     }
 
-    /// Returns the first field that no step can have, and what to write instead; `None` if there is none.
+    /// Returns a sentence about the first field with an impossible value, and what to write instead. `None` if every field is possible.
     fn fault(&self) -> Option<String> {
         let unknown = self
             .phases
@@ -117,11 +120,14 @@ impl WatchStep {
     }
 }
 
-/// Reads a line; the error says which field or column is wrong and what to write.
+/// Reads a line.
+///
+/// # Errors
+/// Returns a sentence that names the wrong field or column and what to write instead.
 pub(super) fn read(text: &str) -> Result<WatchLine, String> {
     let line: WatchLine = protocol::read(text).map_err(|why| {
-        let bare = |word: &&str| text.contains(*word) && !text.contains("\"NaN\"");
-        match ["NaN", "Infinity"].into_iter().find(bare) {
+        let is_bare = |word: &&str| text.contains(*word) && !text.contains("\"NaN\"");
+        match ["NaN", "Infinity"].into_iter().find(is_bare) {
             Some(word) => {
                 format!("{why}; JSON has no {word}: write it as text, \"NaN\" or \"inf\"")
             }
@@ -136,39 +142,41 @@ pub(super) fn read(text: &str) -> Result<WatchLine, String> {
         WatchEvent::Step(step) => step.fault(),
         _ => None,
     };
-    match fault {
-        Some(fault) => Err(fault),
-        None => Ok(line),
-    }
+    fault.map_or(Ok(line), Err)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    /// Returns the step of a line as an event of A.
+    fn read_step(text: &str) -> Step {
+        match read(text).expect("a step").event {
+            WatchEvent::Step(step) => step.into_step(Slot::A),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_step_needs_nothing_but_its_name() {
-        let line = read(r#"{"event":"step"}"#).expect("a step");
-        let WatchEvent::Step(step) = line.event else {
-            panic!("another event");
-        };
-        let step = step.into_step(Slot::A);
+        let step = read_step(r#"{"event":"step"}"#);
+
         assert_eq!((step.step, step.loss, step.phases), (0, None, None));
     }
 
     #[test]
-    fn the_rest_of_a_step_is_what_its_phases_leave() {
-        let text =
-            r#"{"event":"step","step":3,"ms":10,"loss":"NaN","phases":{"data":1,"forward":3}}"#;
-        let WatchEvent::Step(step) = read(text).expect("a step").event else {
-            panic!("another event");
-        };
-        let step = step.into_step(Slot::B);
+    fn the_rest_of_a_step_is_its_length_without_its_phases() {
+        let step = read_step(r#"{"event":"step","ms":10,"phases":{"data":1,"forward":3}}"#);
+
         let phases = step.phases.expect("phases");
-        assert_eq!(
-            (phases.residual, phases.data, phases.communication),
-            (6.0, Some(1.0), None)
-        );
+        assert_eq!(phases.residual, 10.0 - 1.0 - 3.0);
+        assert_eq!((phases.data, phases.communication), (Some(1.0), None));
+    }
+
+    #[test]
+    fn a_loss_that_is_not_a_number_is_written_as_text() {
+        let step = read_step(r#"{"event":"step","loss":"NaN"}"#);
+
         assert!(step.loss.is_some_and(|loss| loss.0.is_nan()));
     }
 

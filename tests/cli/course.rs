@@ -7,12 +7,12 @@ fn the_course_is_listed_hinted_and_copied() {
     let learner = Learner::new();
     learner.run(&["list"]).succeeds(&["1  new  broken-init"]);
     learner.run(&["hint", "1"]).succeeds(&["hint 1/3: "]);
-    let said = learner.run(&["hint", "broken-init", "3"]);
-    said.succeeds(&["hint 3/3: "]);
+    let output = learner.run(&["hint", "broken-init", "3"]);
+    output.succeeds(&["hint 3/3: "]);
     assert!(
-        !said.out.contains("{{"),
+        !output.out.contains("{{"),
         "placeholders are filled: {}",
-        said.out
+        output.out
     );
     let first: serde_json::Value = serde_json::from_str(
         learner
@@ -39,11 +39,9 @@ fn the_course_is_listed_hinted_and_copied() {
             .path("copy/exercises/01-broken-init/config.toml")
             .is_file()
     );
-    // Cut short, and worked on since: what is missing is written, what was changed stays.
-    let (lost, mine) = (
-        learner.path("copy/exercises/01-broken-init/config.toml"),
-        learner.path("copy/exercises/02-strides/config.toml"),
-    );
+    // A second `init` writes the files that are missing, and leaves those that were changed.
+    let lost = learner.path("copy/exercises/01-broken-init/config.toml");
+    let mine = learner.path("copy/exercises/02-strides/config.toml");
     std::fs::remove_file(&lost).expect("removed");
     std::fs::write(&mine, "# mine\n").expect("written");
     learner
@@ -92,12 +90,12 @@ fn damaged_progress_is_set_aside_and_named() {
     let learner = Learner::new();
     std::fs::create_dir_all(learner.path("perflings/tiny-llama")).expect("made");
     learner.write("perflings/tiny-llama/progress.toml", "current = [[[\n");
-    let said = learner.run(&["list"]);
-    said.succeeds(&["broken-init"]);
+    let output = learner.run(&["list"]);
+    output.succeeds(&["broken-init"]);
     assert!(
-        said.err.contains("progress.toml:1") && said.err.contains("set aside as"),
+        output.err.contains("progress.toml:1") && output.err.contains("set aside as"),
         "{}",
-        said.err
+        output.err
     );
     assert!(
         learner
@@ -114,14 +112,15 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
     let solution = std::fs::read(stage.join("solution/config.toml")).expect("a solution");
     std::fs::write(stage.join("config.toml"), solution).expect("saved over the starter");
     let engine = learner.engine(&a_run());
-    let said = learner.run(&[
+    let output = learner.run(&[
         "run", "1", "--course", "copy", "--json", "--engine", &engine,
     ]);
-    said.succeeds(&[]);
+    output.succeeds(&[]);
     assert!(
-        said.err.contains("stage 1 with your ") && said.err.contains("01-broken-init/config.toml"),
+        output.err.contains("stage 1 with your ")
+            && output.err.contains("01-broken-init/config.toml"),
         "{}",
-        said.err
+        output.err
     );
     // The fake engine checks no kernel.
     for folder in std::fs::read_dir(learner.path("copy/exercises"))
@@ -132,20 +131,20 @@ fn a_starter_edited_in_a_copy_of_the_course_is_the_learner_s_own() {
             std::fs::remove_dir_all(folder.path()).expect("removed");
         }
     }
-    let said = learner.run(&["course", "check", "--course", "copy", "--engine", &engine]);
-    assert_eq!(said.code, Some(1), "an author has to fix it");
+    let output = learner.run(&["course", "check", "--course", "copy", "--engine", &engine]);
+    assert_eq!(output.code, Some(1), "an author has to fix it");
     assert!(
-        said.out.contains(
+        output.out.contains(
             "01-broken-init/stage.toml: config.toml and solution/config.toml say the same"
         ),
         "{}",
-        said.out
+        output.out
     );
     learner
         .run(&["reset", "1", "--course", "copy"])
         .succeeds(&["your file is kept as", "config.toml.1"]);
-    let said = learner.run(&["run", "1", "--course", "copy", "--engine", &engine]);
-    assert!(!said.err.contains("with your"), "{}", said.err);
+    let output = learner.run(&["run", "1", "--course", "copy", "--engine", &engine]);
+    assert!(!output.err.contains("with your"), "{}", output.err);
 }
 
 #[test]
@@ -228,7 +227,7 @@ fn a_recorded_run_is_shown_and_its_fault_named() {
         .run(&["reset", "d03"])
         .succeeds(&["d03 (missing-time) is reset"]);
     learner.run(&["list"]).succeeds(&["d03  new"]);
-    // A reset does not make an answer unknown that was told.
+    // After a reset the first answer still counts, because the right one has been revealed.
     learner
         .run(&["check", "d03", "--answer", "a"])
         .fails(1, &[]);
@@ -249,12 +248,14 @@ fn answers_in_a_copy_are_read_and_kept_aside_by_a_reset() {
         .run(&args)
         .fails(2, &["c03-rank/answer.toml:", "is not valid TOML"]);
     std::fs::write(&file, "order = \"a, b\"\n").expect("written");
-    let said = learner.run(&args);
-    assert!(said.err.contains("your answers in"), "{}", said.err);
+    let output = learner.run(&args);
+    assert!(output.err.contains("your answers in"), "{}", output.err);
     assert!(
-        said.out.contains("`a,b` does not put all of them in order"),
+        output
+            .out
+            .contains("`a,b` does not put all of them in order"),
         "{}",
-        said.out
+        output.out
     );
     learner
         .run(&["reset", "c03", "--course", "copy"])
@@ -311,24 +312,24 @@ fn an_author_begins_with_examples_that_pass_and_reads_every_fault_at_once() {
         .replace("\"1\", \"ln V\"", "\"ln V\"")
         .replace("varies = [\"train.data\"]", "varies = [\"train.dat\"]");
     std::fs::write(&file, &wrong).expect("written");
-    let said = learner.run(&["course", "check", "1", "--text", "--course", "own"]);
+    let output = learner.run(&["course", "check", "1", "--text", "--course", "own"]);
     for part in ["unknown key `lvel`", "unknown key `stepz`"] {
-        assert!(said.out.contains(part), "{part}: {}", said.out);
+        assert!(output.out.contains(part), "{part}: {}", output.out);
     }
     let wrong = wrong
         .replace("lvel = \"beginner\"\n", "")
         .replace("stepz = 3\n", "");
     std::fs::write(&file, &wrong).expect("written");
-    let said = learner.run(&["course", "check", "01", "--text", "--course", "own"]);
-    assert_eq!(said.code, Some(1));
+    let output = learner.run(&["course", "check", "01", "--text", "--course", "own"]);
+    assert_eq!(output.code, Some(1));
     for part in ["has 3 choices; write 4", "train.dat"] {
-        assert!(said.out.contains(part), "{part}: {}", said.out);
+        assert!(output.out.contains(part), "{part}: {}", output.out);
     }
     let wrong = text.replace("{{run.loss_first}}", "{{run.optimizer_ms}}");
     std::fs::write(&file, &wrong).expect("written");
-    let said = learner.run(&["course", "check", "--text", "--course", "own"]);
+    let output = learner.run(&["course", "check", "--text", "--course", "own"]);
     let nearest = "the nearest known figure is `{{run.phases.optimizer}}`";
-    assert!(said.out.contains(nearest), "{}", said.out);
+    assert!(output.out.contains(nearest), "{}", output.out);
 }
 
 #[test]
@@ -352,11 +353,11 @@ fn an_answer_that_does_not_follow_from_its_recording_or_profile_is_refused() {
                 &format!("\nanswer = \"{wrong}\""),
             );
             std::fs::write(&file, declared).expect("written");
-            let said = check(label);
-            assert_eq!(said.code, Some(1), "{}", said.out);
+            let output = check(label);
+            assert_eq!(output.code, Some(1), "{}", output.out);
             let follows = format!("write `answer = \"{right}\"`");
             for part in [&follows, "asks for", "the recording gives"] {
-                assert!(said.out.contains(part), "{part}: {}", said.out);
+                assert!(output.out.contains(part), "{part}: {}", output.out);
             }
         }
     }

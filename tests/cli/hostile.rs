@@ -7,8 +7,8 @@ const NASTY: &str = "a\u{1b}]52;c;ZXZpbA==\u{7}\u{1b}[2J\u{9b}31m\u{202e}b\u{206
 
 /// Fails where a terminal would see something else than text. The list does not use the program's own.
 #[track_caller]
-fn harmless(what: &str, said: &learner::Output) {
-    for text in [&said.out, &said.err] {
+fn harmless(what: &str, output: &learner::Output) {
+    for text in [&output.out, &output.err] {
         for c in text.chars() {
             let fine = match c {
                 '\n' | '\t' => true,
@@ -20,7 +20,7 @@ fn harmless(what: &str, said: &learner::Output) {
             assert!(fine, "{what}: {c:?} in {text:?}");
         }
     }
-    let all = format!("{}{}", said.out, said.err);
+    let all = format!("{}{}", output.out, output.err);
     assert!(!all.contains("panicked"), "{what}: {all}");
 }
 
@@ -100,9 +100,9 @@ fn words_of_a_command_line() {
         &["course", "check", "--course", NASTY],
     ];
     for line in lines {
-        let said = learner.run(line);
-        assert_ne!(said.code, None, "{line:?}");
-        harmless(&format!("{line:?}"), &said);
+        let output = learner.run(line);
+        assert_ne!(output.code, None, "{line:?}");
+        harmless(&format!("{line:?}"), &output);
     }
 }
 
@@ -136,12 +136,12 @@ fn what_an_engine_says() {
     let all = [&runs[..], &others].concat();
     for (engine, lines) in [(&engine, &runs[..]), (&fails, &all), (&noise, &all)] {
         for line in lines {
-            let said = learner.run(&[*line, &["--engine", engine]].concat());
-            harmless(&format!("{line:?} with {engine}"), &said);
+            let output = learner.run(&[*line, &["--engine", engine]].concat());
+            harmless(&format!("{line:?} with {engine}"), &output);
         }
     }
-    let said = learner.run(&["run", "1", "--json", "--engine", &engine]);
-    let logs = said.out.lines().filter_map(|line| {
+    let output = learner.run(&["run", "1", "--json", "--engine", &engine]);
+    let logs = output.out.lines().filter_map(|line| {
         let line: StreamLine = serde_json::from_str(line).expect("an event");
         match line.event {
             Event::Log(log) => Some(log.text),
@@ -209,9 +209,9 @@ fn a_configuration_a_course_and_progress() {
         NASTY.to_owned(),
     ] {
         let file = learner.write(&format!("{NASTY}.toml"), text);
-        let said = learner.run(&["run", "--config", &file]);
-        assert_eq!(said.code, Some(2), "{}", said.err);
-        harmless("run --config", &said);
+        let output = learner.run(&["run", "--config", &file]);
+        assert_eq!(output.code, Some(2), "{}", output.err);
+        harmless("run --config", &output);
     }
 
     learner.run(&["init", "copy"]).succeeds(&[]);
@@ -269,8 +269,8 @@ fn a_configuration_a_course_and_progress() {
 #[test]
 fn names_in_other_languages_stay() {
     let learner = Learner::new();
-    let said = learner.run(&["run", "--config", "Größe-日本語-👍🏽.toml"]);
-    said.fails(2, &["Größe-日本語-👍🏽.toml"]);
+    let output = learner.run(&["run", "--config", "Größe-日本語-👍🏽.toml"]);
+    output.fails(2, &["Größe-日本語-👍🏽.toml"]);
     let learner = Learner::new();
     learner.run(&["Größe"]).fails(2, &["Größe"]);
 }

@@ -20,47 +20,48 @@ fn a_kit_starts_from_its_folder_or_says_why_not() {
     ] {
         assert!(learner.path("a stick").join(name).is_file(), "{name}");
     }
+    // Returns the exit code of the kit's script, and what it prints on stdout and stderr.
     let start = |args: &[&str]| {
-        let mut start = Process::new("sh");
-        start.arg(learner.path("a stick/start.sh")).args(args);
-        let output = start.env("HOME", learner.home.path()).output();
-        let output = output.expect("starts");
-        let said = [output.stdout, output.stderr].concat();
-        (
-            output.status.code(),
-            String::from_utf8(said).expect("UTF-8"),
-        )
+        let output = Process::new("sh")
+            .arg(learner.path("a stick/start.sh"))
+            .args(args)
+            .env("HOME", learner.home.path())
+            .output()
+            .expect("starts");
+        let printed = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(printed).expect("UTF-8");
+        (output.status.code(), text)
     };
-    let (code, said) = start(&["list"]);
-    assert!(code == Some(0) && said.contains("broken-init"), "{said}");
+    let (code, text) = start(&["list"]);
+    assert!(code == Some(0) && text.contains("broken-init"), "{text}");
     // Commands take the course of the kit, too.
     let stage = learner.path("a stick/course/exercises/01-broken-init/stage.toml");
-    let text = std::fs::read_to_string(&stage).expect("a stage");
-    let text = text.replace("A loss that should not exist", "Mine");
-    std::fs::write(&stage, text).expect("written");
-    let (code, said) = start(&["list"]);
-    assert!(code == Some(0) && said.contains(" Mine "), "{said}");
+    let toml = std::fs::read_to_string(&stage).expect("a stage");
+    let renamed = toml.replace("A loss that should not exist", "Mine");
+    std::fs::write(&stage, renamed).expect("written");
+    let (code, text) = start(&["list"]);
+    assert!(code == Some(0) && text.contains(" Mine "), "{text}");
     // Without a command it is the workshop with the course of the kit, which asks for a terminal here.
-    let (code, said) = start(&["--stage", "nowhere"]);
+    let (code, text) = start(&["--stage", "nowhere"]);
     assert!(
-        code == Some(2) && !said.contains("unexpected argument"),
-        "{said}"
+        code == Some(2) && !text.contains("unexpected argument"),
+        "{text}"
     );
     // As on a stick that is mounted noexec.
     let program = learner.path("a stick/perflings");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o644)).expect("set");
-    let (code, said) = start(&[]);
+    let (code, text) = start(&[]);
     let copy = format!("cp '{}' ~/perflings", program.display());
     assert!(
-        code == Some(1) && said.contains("noexec") && said.contains(&copy),
-        "{said}"
+        code == Some(1) && text.contains("noexec") && text.contains(&copy),
+        "{text}"
     );
     std::fs::write(&program, "\u{7f}ELF of another machine").expect("written");
     std::fs::set_permissions(&program, PermissionsExt::from_mode(0o755)).expect("set");
-    let (code, said) = start(&[]);
+    let (code, text) = start(&[]);
     assert!(
-        code == Some(1) && said.contains("It was made for linux"),
-        "{said}"
+        code == Some(1) && text.contains("It was made for linux"),
+        "{text}"
     );
     learner
         .run(&["kit", "a stick"])
@@ -70,15 +71,15 @@ fn a_kit_starts_from_its_folder_or_says_why_not() {
 #[test]
 fn the_doctor_has_a_line_for_a_class() {
     let learner = Learner::new();
-    let said = learner.run(&["doctor", "--room", "--engine", "false"]);
-    assert_eq!(said.code, Some(1));
-    let line = said.out.trim_end();
+    let text = learner.run(&["doctor", "--room", "--engine", "false"]);
+    assert_eq!(text.code, Some(1));
+    let line = text.out.trim_end();
     assert!(
         line.starts_with("MISSING  ") && line.contains("no terminal") && !line.contains('\n'),
         "{line}"
     );
-    let said = learner.run(&["doctor", "--room", "--json", "--engine", "false"]);
-    let found: serde_json::Value = serde_json::from_str(&said.out).expect("JSON");
+    let text = learner.run(&["doctor", "--room", "--json", "--engine", "false"]);
+    let found: serde_json::Value = serde_json::from_str(&text.out).expect("JSON");
     assert_eq!(
         (&found["ready"], &found["gflops"]),
         (&false.into(), &serde_json::Value::Null)
@@ -90,14 +91,18 @@ fn the_doctor_has_a_line_for_a_class() {
 #[test]
 fn the_program_holds_the_course_of_this_checkout() {
     let learner = Learner::new();
-    let mut init = learner.process(&["init", "copy"]);
-    let init = init.env_remove("CARGO_PKG_NAME").output().expect("starts");
+    let init = learner
+        .process(&["init", "copy"])
+        .env_remove("CARGO_PKG_NAME")
+        .output()
+        .expect("starts");
     assert!(init.status.success());
-    let differ = Process::new("diff")
+    let diff = Process::new("diff")
         .args(["-rq", "exercises"])
         .arg(learner.path("copy/exercises"))
-        .output();
-    let differ = String::from_utf8(differ.expect("starts").stdout).expect("UTF-8");
-    // cargo does not see a file that was added.
-    assert_eq!(differ, "", "`touch src/main.rs`, then build again");
+        .output()
+        .expect("starts");
+    let differences = String::from_utf8(diff.stdout).expect("UTF-8");
+    // cargo does not notice a file that was added to an included folder.
+    assert_eq!(differences, "", "`touch src/main.rs`, then build again");
 }

@@ -4,13 +4,13 @@ use super::{Learner, a_run};
 
 #[test]
 fn help_shows_every_command_with_examples() {
-    let said = Learner::new().run(&["--help"]);
+    let output = Learner::new().run(&["--help"]);
     let commands = [
         "run", "compare", "check", "course", "list", "hint", "reset", "init", "doctor", "replay",
         "report", "export", "room", "engine",
     ];
-    said.succeeds(&commands);
-    said.succeeds(&[
+    output.succeeds(&commands);
+    output.succeeds(&[
         "Examples:",
         "perflings compare 4:broken 4:fixed",
         "Exit codes: 0",
@@ -24,7 +24,7 @@ fn help_shows_every_command_with_examples() {
 }
 
 #[test]
-fn a_wrong_command_line_is_one_message_and_two() {
+fn a_wrong_command_line_is_one_message_and_exit_code_2() {
     let learner = Learner::new();
     learner.run(&["runn"]).fails(
         2,
@@ -153,7 +153,7 @@ fn a_wrong_file_is_named_with_its_line() {
 
 #[test]
 fn a_configuration_that_does_not_fit_in_memory_is_refused_with_the_numbers() {
-    let said = Learner::new().run(&[
+    let output = Learner::new().run(&[
         "run",
         "1",
         "--device",
@@ -163,7 +163,7 @@ fn a_configuration_that_does_not_fit_in_memory_is_refused_with_the_numbers() {
         "--set",
         "train.context=8192",
     ]);
-    said.fails(
+    output.fails(
         2,
         &[
             "needs about",
@@ -171,7 +171,7 @@ fn a_configuration_that_does_not_fit_in_memory_is_refused_with_the_numbers() {
             "make train.batch, train.context or the preset smaller",
         ],
     );
-    assert_eq!(said.out, "");
+    assert_eq!(output.out, "");
 }
 
 #[test]
@@ -205,13 +205,14 @@ fn comparing_different_work_is_refused() {
 #[test]
 fn without_a_terminal_the_workshop_runs_headless_and_says_so() {
     let learner = Learner::new();
-    let said = learner.run(&["--engine", &learner.engine(&a_run())]);
-    said.succeeds(&["samples/s"]);
+    let output = learner.run(&["--engine", &learner.engine(&a_run())]);
+    output.succeeds(&["samples/s"]);
     assert!(
-        said.err
+        output
+            .err
             .contains("there is no terminal here; running stage 1 without a screen"),
         "{}",
-        said.err
+        output.err
     );
     learner
         .run(&["--room", "/nowhere"])

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::*;
 
-/// What stands in for a file; the name says which.
+/// The things that stand where a file should be; `put` creates them.
 const KINDS: [&str; 6] = [
     "pipe",
     "socket",
@@ -17,7 +17,7 @@ const KINDS: [&str; 6] = [
     "to-nothing",
 ];
 
-/// Puts it at `path`, in place of what is there.
+/// Creates one of `KINDS` at `path`, in place of what is there.
 fn put(kind: &str, path: &Path) {
     let _ = fs::remove_file(path);
     let _ = fs::remove_dir_all(path);
@@ -43,7 +43,7 @@ fn put(kind: &str, path: &Path) {
     }
 }
 
-/// Runs to the end, within half a minute.
+/// Runs a command like `Learner::run`, and fails if it takes more than half a minute.
 #[track_caller]
 fn run(learner: &Learner, args: &[&str]) -> learner::Output {
     let mut child = learner
@@ -83,14 +83,14 @@ fn files_that_are_named_are_not_waited_for() {
             &["init", &shown],
         ];
         for line in lines {
-            let said = run(&learner, line);
+            let output = run(&learner, line);
             // A folder is what `init` takes.
             if !(line[0] == "init" && kind == "folder") {
-                assert_eq!(said.code, Some(2), "{kind} {line:?}: {}", said.err);
+                assert_eq!(output.code, Some(2), "{kind} {line:?}: {}", output.err);
                 assert!(
-                    said.err.contains("it.toml"),
+                    output.err.contains("it.toml"),
                     "{kind} {line:?}: {}",
-                    said.err
+                    output.err
                 );
             }
             assert!(path.symlink_metadata().is_ok(), "{kind} {line:?}");
@@ -98,8 +98,8 @@ fn files_that_are_named_are_not_waited_for() {
         put(kind, &path);
     }
     for device in ["/dev/zero", "/dev/null", "/dev/tty"] {
-        let said = run(&learner, &["run", "--config", device]);
-        said.fails(2, &[device, "is a device; name a file"]);
+        let output = run(&learner, &["run", "--config", device]);
+        output.fails(2, &[device, "is a device; name a file"]);
     }
 }
 
@@ -109,9 +109,13 @@ fn the_learner_s_own_files_are_not_waited_for() {
         let learner = Learner::new();
         let state = learner.path("perflings/tiny-llama");
         put(kind, &state.join("progress.toml"));
-        let said = run(&learner, &["list"]);
-        said.succeeds(&["broken-init"]);
-        assert!(said.err.contains("progress.toml"), "{kind}: {}", said.err);
+        let output = run(&learner, &["list"]);
+        output.succeeds(&["broken-init"]);
+        assert!(
+            output.err.contains("progress.toml"),
+            "{kind}: {}",
+            output.err
+        );
         run(&learner, &["hint", "1"]).succeeds(&["hint 1/3"]);
         let left = state.join("progress.toml").symlink_metadata();
         assert!(
@@ -122,18 +126,18 @@ fn the_learner_s_own_files_are_not_waited_for() {
         let learner = Learner::new();
         let state = learner.path("perflings/tiny-llama");
         put(kind, &state.join("progress.lock"));
-        let said = run(&learner, &["hint", "1"]);
-        said.succeeds(&["hint 1/3"]);
-        assert!(said.err.contains("not saved"), "{kind}: {}", said.err);
+        let output = run(&learner, &["hint", "1"]);
+        output.succeeds(&["hint 1/3"]);
+        assert!(output.err.contains("not saved"), "{kind}: {}", output.err);
 
         let work = state.join("work");
         put(kind, &work.join("broken-init/config.toml"));
-        let said = run(&learner, &["run", "1"]);
-        said.fails(2, &["config.toml"]);
+        let output = run(&learner, &["run", "1"]);
+        output.fails(2, &["config.toml"]);
         put(kind, &work.join("swiglu/starter.wgsl"));
         put(kind, &work.join("swiglu/backward.wgsl"));
-        let said = run(&learner, &["check", "k01", "--device", "vulkan-cpu"]);
-        assert_ne!(said.code, Some(0), "{kind}: {}", said.out);
+        let output = run(&learner, &["check", "k01", "--device", "vulkan-cpu"]);
+        assert_ne!(output.code, Some(0), "{kind}: {}", output.out);
         put(kind, &work.join("batch/answer.toml"));
         run(&learner, &["check", "c01"]).fails(2, &["answer.toml"]);
     }
@@ -147,13 +151,13 @@ fn outputs_replace_nothing_but_files() {
     let path = learner.path("out");
     let out = path.display().to_string();
     let first = ["run", "1", "--engine", &engine, "--record", &recording];
-    let said = run(&learner, &first);
-    assert!(said.err.ends_with("run.jsonl\n"), "{}", said.err);
-    let said = run(&learner, &first);
+    let output = run(&learner, &first);
+    assert!(output.err.ends_with("run.jsonl\n"), "{}", output.err);
+    let output = run(&learner, &first);
     assert!(
-        said.err.contains("in place of an older file"),
+        output.err.contains("in place of an older file"),
         "{}",
-        said.err
+        output.err
     );
     let bench = ["bench", "--versions", "v1", "--steps", "3", "--rounds", "1"];
     for kind in KINDS {
@@ -167,16 +171,16 @@ fn outputs_replace_nothing_but_files() {
             [&bench[..], &["--engine", &engine, "--output", &out]].concat(),
         ];
         for line in lines {
-            let said = run(&learner, &line);
+            let output = run(&learner, &line);
             assert!(
-                matches!(said.code, Some(1 | 2)),
+                matches!(output.code, Some(1 | 2)),
                 "{kind} {line:?}: {}",
-                said.err
+                output.err
             );
             assert!(
-                said.err.contains("name a file"),
+                output.err.contains("name a file"),
                 "{kind} {line:?}: {}",
-                said.err
+                output.err
             );
             let now = path.symlink_metadata().expect("there").file_type();
             assert_eq!(now, was, "{kind} {line:?}");
@@ -186,25 +190,25 @@ fn outputs_replace_nothing_but_files() {
         let _ = fs::remove_dir_all(&path);
         let part = learner.path("out.part");
         put(kind, &part);
-        let said = run(
+        let output = run(
             &learner,
             &["run", "1", "--engine", &engine, "--record", &out],
         );
-        said.fails(2, &["out.part", "name a file"]);
+        output.fails(2, &["out.part", "name a file"]);
         let _ = fs::remove_file(&part);
         let _ = fs::remove_dir_all(&part);
     }
     for device in ["/dev/null", "/dev/zero"] {
-        let said = run(
+        let output = run(
             &learner,
             &["run", "1", "--engine", &engine, "--record", device],
         );
-        said.fails(2, &[device, "is a device; name a file"]);
-        let said = run(
+        output.fails(2, &[device, "is a device; name a file"]);
+        let output = run(
             &learner,
             &["export", &recording, "--format", "csv", "--out", device],
         );
-        said.fails(1, &[device, "is a device; name a file"]);
+        output.fails(1, &[device, "is a device; name a file"]);
         let kind = fs::metadata(device).expect("there").file_type();
         assert!(kind.is_char_device());
     }

@@ -2,22 +2,22 @@
 
 use super::*;
 
-/// Two steps of two kernels with their launches, as the PyTorch profiler writes them.
+/// Returns a trace of the PyTorch profiler with two steps; each step launches one kernel twice.
 fn kineto(kernel: &str) -> String {
     let mut events = Vec::new();
-    for (id, at) in [(1, 0), (2, 40), (3, 200), (4, 240)] {
+    for (id, launch_us) in [(1, 0), (2, 40), (3, 200), (4, 240)] {
         events.push(format!(
             r#"{{"ph":"X","cat":"cuda_runtime","name":"cudaLaunchKernel","pid":1,"tid":1,"ts":{},"dur":5,"args":{{"correlation":{id}}}}}"#,
-            at + 1
+            launch_us + 1
         ));
         events.push(format!(
             r#"{{"ph":"X","cat":"kernel","name":"{kernel}","pid":0,"tid":7,"ts":{},"dur":10,"args":{{"device":0,"stream":7,"correlation":{id}}}}}"#,
-            at + 20
+            launch_us + 20
         ));
     }
-    for (n, at) in [(0, 0), (1, 200)] {
+    for (number, begin_us) in [(0, 0), (1, 200)] {
         events.push(format!(
-            r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{n}","pid":1,"tid":1,"ts":{at},"dur":100}}"#
+            r#"{{"ph":"X","cat":"user_annotation","name":"ProfilerStep#{number}","pid":1,"tid":1,"ts":{begin_us},"dur":100}}"#
         ));
     }
     format!(
@@ -37,9 +37,9 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
         "host-bound",
         "launch-bound: The device is idle for",
     ]);
-    let said = learner.run(&["open", &a, "--json"]);
-    said.succeeds(&[]);
-    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    let output = learner.run(&["open", &a, "--json"]);
+    output.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).expect("one object");
     assert_eq!(json["kernels"], 4);
     assert_eq!(json["busy_ns"], 40_000);
     assert_eq!(json["steps"][1]["dur_ns"], 100_000);
@@ -50,23 +50,23 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
     let both = learner.run(&["open", &a, &b, "--json"]);
     let both: serde_json::Value = serde_json::from_str(&both.out).expect("one object");
     assert_eq!(both["new"][0]["name"], "softmax_warp_forward");
-    let at = |name: &str| learner.path(name).display().to_string();
+    let path = |name: &str| learner.path(name).display().to_string();
     for (name, wanted) in [
         ("page.md", "| flash\\_fwd\\_kernel |"),
         ("page.html", "<svg"),
     ] {
         learner
-            .run(&["open", &a, "--report", &at(name)])
+            .run(&["open", &a, "--report", &path(name)])
             .succeeds(&[]);
         let page = std::fs::read_to_string(learner.path(name)).expect("written");
         assert!(page.contains(wanted), "{page}");
     }
-    // What is written reads back with the same figures.
+    // Each export reads back with equal figures.
     for name in ["a.pftrace", "a_kernel_trace.csv", "a_kernel_stats.csv"] {
         learner
-            .run(&["open", &a, "--export", &at(name)])
+            .run(&["open", &a, "--export", &path(name)])
             .succeeds(&[]);
-        let back = learner.run(&["open", &at(name), "--json"]);
+        let back = learner.run(&["open", &path(name), "--json"]);
         back.succeeds(&[]);
         let back: serde_json::Value = serde_json::from_str(&back.out).expect("one object");
         assert_eq!(
@@ -75,9 +75,9 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
             "{name}"
         );
     }
-    let sums = at("a_kernel_stats.csv");
+    let sums = path("a_kernel_stats.csv");
     learner
-        .run(&["open", &sums, "--export", &at("b.pftrace")])
+        .run(&["open", &sums, "--export", &path("b.pftrace")])
         .fails(2, &["sums without times", "kernel_stats.csv"]);
     learner
         .run(&["open", &a, "--report", "page.pdf"])
@@ -86,7 +86,7 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
         .run(&["open", &a, "--export", "a.csv"])
         .fails(2, &["a.csv", "kernel_trace.csv"]);
     learner
-        .run(&["open", &a, &b, "--export", &at("both.pftrace")])
+        .run(&["open", &a, &b, "--export", &path("both.pftrace")])
         .fails(2, &["one profile", "b.json --export", "both.pftrace"]);
     assert!(!learner.path("both.pftrace").exists());
 }
@@ -95,33 +95,29 @@ fn a_profile_is_summed_up_compared_reported_and_exported() {
 fn a_folder_of_ranks_is_one_profile_with_the_ranks_side_by_side() {
     let learner = Learner::new();
     let text = kineto("flash_fwd_kernel");
-    let rank = |rank: u32| {
-        let told = format!("{{\"distributedInfo\":{{\"rank\":{rank},\"world_size\":2}},");
-        text.replacen('{', &told, 1)
+    let trace_of_rank = |rank: u32| {
+        let head = format!("{{\"distributedInfo\":{{\"rank\":{rank},\"world_size\":2}},");
+        text.replacen('{', &head, 1)
     };
     std::fs::create_dir(learner.path("ranks")).expect("a folder");
-    learner.write("ranks/b.json", rank(0));
-    learner.write("ranks/a.json", rank(1));
+    learner.write("ranks/b.json", trace_of_rank(0));
+    learner.write("ranks/a.json", trace_of_rank(1));
     learner.write("ranks/notes.txt", "no trace");
     let folder = learner.path("ranks").display().to_string();
-    let said = learner.run(&["open", &folder, "--json"]);
-    said.succeeds(&[]);
-    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    let output = learner.run(&["open", &folder, "--json"]);
+    output.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).expect("one object");
     assert_eq!(
         (&json["kernels"], &json["launches"]),
         (&8.into(), &8.into())
     );
-    let of = |key: &str| -> Vec<&serde_json::Value> {
-        json["ranks"]
-            .as_array()
-            .into_iter()
-            .flatten()
-            .map(|rank| &rank[key])
-            .collect()
+    let values = |key: &str| -> Vec<&serde_json::Value> {
+        let ranks = json["ranks"].as_array().expect("a list");
+        ranks.iter().map(|rank| &rank[key]).collect()
     };
-    assert_eq!(of("rank"), [0, 1]);
-    assert_eq!(of("file"), ["b.json", "a.json"]);
-    assert_eq!(of("kernels"), [4, 4]);
+    assert_eq!(values("rank"), [0, 1]);
+    assert_eq!(values("file"), ["b.json", "a.json"]);
+    assert_eq!(values("kernels"), [4, 4]);
     let shown = learner.run(&["open", &folder]);
     shown.succeeds(&[
         "2 of 2: figures are sums",
@@ -146,15 +142,15 @@ fn a_recording_of_ours_is_a_profile_too() {
         "{}/exercises/d05-one-row/run.jsonl",
         env!("CARGO_MANIFEST_DIR")
     );
-    let said = learner.run(&["open", &run, "--json"]);
-    said.succeeds(&[]);
-    let json: serde_json::Value = serde_json::from_str(&said.out).expect("one object");
+    let output = learner.run(&["open", &run, "--json"]);
+    output.succeeds(&[]);
+    let json: serde_json::Value = serde_json::from_str(&output.out).expect("one object");
     assert_eq!(json["format"], "perflings recording");
     assert!(json["kernels"].as_u64() > Some(0), "{json}");
     assert_eq!(
         json["idle_share"],
         serde_json::Value::Null,
-        "sums hold no gaps"
+        "gaps are not known, because only sums are"
     );
     let a = learner.write("a.json", kineto("flash_fwd_kernel"));
     learner
@@ -176,9 +172,9 @@ fn a_profiled_step_has_a_ledger_and_reads_back_with_the_same_figures() {
         .run(&[&["run", "1"], &flags[..]].concat())
         .succeeds(&[]);
     let figures = |file: &str| -> serde_json::Value {
-        let said = learner.run(&["open", file, "--json"]);
-        said.succeeds(&[]);
-        serde_json::from_str(&said.out).expect("one object")
+        let output = learner.run(&["open", file, "--json"]);
+        output.succeeds(&[]);
+        serde_json::from_str(&output.out).expect("one object")
     };
     let json = figures(&run);
     assert_eq!(json["steps"].as_array().map(Vec::len), Some(1), "{json}");
@@ -224,7 +220,7 @@ fn an_exercise_asks_about_a_trace_that_the_program_holds() {
 }
 
 #[test]
-fn what_is_no_profile_is_refused_in_one_line() {
+fn a_file_that_is_no_profile_is_refused_in_one_line() {
     let learner = Learner::new();
     for (name, bytes, wanted) in [
         ("empty.json", &b""[..], "is empty"),
@@ -241,9 +237,9 @@ fn what_is_no_profile_is_refused_in_one_line() {
             "other separators between cells",
         ),
     ] {
-        let said = learner.run(&["open", &learner.write(name, bytes)]);
-        said.fails(2, &[name, wanted]);
-        assert_eq!(said.err.lines().count(), 1, "{}", said.err);
+        let output = learner.run(&["open", &learner.write(name, bytes)]);
+        output.fails(2, &[name, wanted]);
+        assert_eq!(output.err.lines().count(), 1, "{}", output.err);
     }
     learner
         .run(&["open", "missing.json"])

@@ -7,7 +7,7 @@ use super::*;
 
 const SECRET: &str = "root-colon-x";
 
-/// A learner with a copy of the course in `copy`, and a file outside it.
+/// Returns a learner with a copy of the course in the folder `copy`, and a file `secret` outside it.
 fn learner() -> Learner {
     let learner = Learner::new();
     learner.run(&["init", "copy"]).succeeds(&[]);
@@ -15,6 +15,7 @@ fn learner() -> Learner {
     learner
 }
 
+/// Replaces a part of a file in the copy of the course.
 fn edit(learner: &Learner, file: &str, from: &str, to: &str) {
     let path = learner.path(&format!("copy/exercises/{file}"));
     let text = fs::read_to_string(&path).expect("in the copy");
@@ -59,8 +60,8 @@ fn no_link_and_no_name_leads_out_of_a_course() {
             &["replay", name],
             &["run", name, "--engine", &engine],
         ] {
-            let said = learner.run(&[line, &["--course", "copy"]].concat());
-            let all = said.out + &said.err;
+            let output = learner.run(&[line, &["--course", "copy"]].concat());
+            let all = output.out + &output.err;
             assert!(!all.contains(SECRET), "{file} {line:?}: {all}");
         }
         let secret = fs::read_to_string(learner.path("secret")).expect("still there");
@@ -84,8 +85,8 @@ fn no_linked_folder_leads_out_of_a_course() {
             &["hint", name],
             &["reset", name],
         ] {
-            let said = learner.run(&[line, &["--course", "copy"]].concat());
-            let all = said.out + &said.err;
+            let output = learner.run(&[line, &["--course", "copy"]].concat());
+            let all = output.out + &output.err;
             assert!(!all.contains(SECRET), "{folder} {line:?}: {all}");
         }
         assert!(moved.join(format!("{SECRET}.wgsl")).is_file());
@@ -109,25 +110,25 @@ fn keys_name_no_file_outside() {
             let (word, _) = key.split_once(' ').expect("a key");
             let path = learner.path(&format!("copy/exercises/{file}"));
             let text = fs::read_to_string(&path).expect("in the copy");
-            let text = match text.contains(key) {
-                true => text.replacen(key, &format!("{word} = \"{name}\""), 1),
-                // The key has its value by default.
-                false => {
-                    text.replacen("[[kernel]]", &format!("[[kernel]]\n{word} = \"{name}\""), 1)
-                }
+            let assignment = format!("{word} = \"{name}\"");
+            let changed = if text.contains(key) {
+                text.replacen(key, &assignment, 1)
+            } else {
+                // The file does not name the key, because it has its default value.
+                text.replacen("[[kernel]]", &format!("[[kernel]]\n{assignment}"), 1)
             };
-            fs::write(path, text).expect("written");
+            fs::write(path, changed).expect("written");
         }
-        let said = learner.run(&["list", "--course", "copy"]);
+        let output = learner.run(&["list", "--course", "copy"]);
         assert!(
-            said.err.contains("k01-swiglu/exercise.toml:"),
+            output.err.contains("k01-swiglu/exercise.toml:"),
             "{name}: {}",
-            said.err
+            output.err
         );
-        assert!(said.out.contains("k01  broken"), "{name}: {}", said.out);
+        assert!(output.out.contains("k01  broken"), "{name}: {}", output.out);
         for exercise in ["k01", "d01"] {
-            let said = learner.run(&["check", exercise, "--course", "copy"]);
-            let all = said.out + &said.err;
+            let output = learner.run(&["check", exercise, "--course", "copy"]);
+            let all = output.out + &output.err;
             assert!(
                 !all.contains(SECRET) && !all.contains("root:"),
                 "{name}: {all}"
@@ -137,7 +138,7 @@ fn keys_name_no_file_outside() {
 }
 
 #[test]
-fn what_is_broken_is_shown_as_broken() {
+fn a_broken_stage_or_exercise_is_shown_as_broken() {
     let cases = [
         ("k01-swiglu/exercise.toml", "kind = ", "knid = ", "k01"),
         ("k01-swiglu/exercise.toml", "kind = ", "[[[", "k01"),
@@ -176,13 +177,17 @@ fn what_is_broken_is_shown_as_broken() {
             .expect("saved over the starter");
         }
         edit(&learner, file, from, to);
-        let said = learner.run(&["list", "--course", "copy"]);
+        let output = learner.run(&["list", "--course", "copy"]);
         let broken = |line: &&str| line.split_whitespace().take(2).eq([name, "broken"]);
-        let line = said.out.lines().find(broken);
-        let line = line.unwrap_or_else(|| panic!("{file}: {}\n{}", said.out, said.err));
+        let line = output.out.lines().find(broken);
+        let line = line.unwrap_or_else(|| panic!("{file}: {}\n{}", output.out, output.err));
         assert!(line.contains(file), "{line}");
-        let said = learner.run(&["list", "--json", "--course", "copy"]);
-        assert!(said.out.contains("\"state\":\"broken\""), "{}", said.out);
+        let output = learner.run(&["list", "--json", "--course", "copy"]);
+        assert!(
+            output.out.contains("\"state\":\"broken\""),
+            "{}",
+            output.out
+        );
         for command in ["check", "hint", "reset", "run"] {
             if command == "run" && name != "1" {
                 continue;
@@ -216,7 +221,7 @@ fn a_copy_that_is_not_named_is_not_taken_for_the_course_silently() {
         let output = output.expect("ran");
         let err = String::from_utf8(output.stderr).expect("UTF-8");
         for says in [
-            "k01-swiglu/exercise.toml: is not the one inside the program",
+            "k01-swiglu/exercise.toml: differs from the file inside the program",
             "write `--course .`",
             "k02-rms-norm/starter.wgsl: is a link that leads out of the course folder",
         ] {

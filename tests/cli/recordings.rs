@@ -6,7 +6,7 @@ use super::*;
 fn a_recording_round_trips_through_replay_report_and_export() {
     let learner = Learner::new();
     let file = learner.path("run.jsonl").display().to_string();
-    let said = learner.run(&[
+    let output = learner.run(&[
         "run",
         "1",
         "--record",
@@ -14,8 +14,8 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         "--engine",
         &learner.engine(&a_run()),
     ]);
-    said.succeeds(&[]);
-    assert!(said.err.contains("recorded in"), "{}", said.err);
+    output.succeeds(&[]);
+    assert!(output.err.contains("recorded in"), "{}", output.err);
     assert!(!learner.path("run.jsonl.part").exists());
     let recorded = std::fs::read_to_string(&file).expect("recorded");
     assert!(
@@ -62,7 +62,7 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         .run(&["export", &file, "--format", "csv"])
         .succeeds(&["t_s,slot,stage", "a,0,custom,2,6.5,20,true,false,,,,"]);
     let trace = learner.path("run.pftrace");
-    let said = learner.run(&[
+    let output = learner.run(&[
         "export",
         &file,
         "--format",
@@ -70,7 +70,7 @@ fn a_recording_round_trips_through_replay_report_and_export() {
         "--out",
         &trace.display().to_string(),
     ]);
-    said.succeeds(&[]);
+    output.succeeds(&[]);
     assert_eq!(
         std::fs::read(trace).expect("written").first(),
         Some(&0x0a),
@@ -89,18 +89,23 @@ fn a_recording_cut_short_keeps_its_lines() {
         .run(&["run", "1", "--record", &file, "--engine", &engine])
         .fails(1, &["exited with status 4"]);
     let part = format!("{file}.part");
-    let said = learner.run(&["replay", &part]);
-    said.succeeds(&["3 lines", "6.9000 at step 0"]);
-    assert!(said.err.contains("ends without a summary"), "{}", said.err);
+    let output = learner.run(&["replay", &part]);
+    output.succeeds(&["3 lines", "6.9000 at step 0"]);
+    assert!(
+        output.err.contains("ends without a summary"),
+        "{}",
+        output.err
+    );
     let mut bytes = std::fs::read(&part).expect("lines");
     bytes.truncate(bytes.len() - 20);
-    let said = learner.run(&["replay", &learner.write("cut.jsonl", bytes)]);
-    said.succeeds(&["2 lines"]);
+    let output = learner.run(&["replay", &learner.write("cut.jsonl", bytes)]);
+    output.succeeds(&["2 lines"]);
     assert!(
-        said.err
-            .contains("cut.jsonl: the recording is cut in the middle of line 3"),
+        output
+            .err
+            .contains("cut.jsonl: the recording is cut in the middle, from line 3"),
         "{}",
-        said.err
+        output.err
     );
 }
 

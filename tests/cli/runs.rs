@@ -9,7 +9,7 @@ use super::*;
 #[test]
 fn a_run_ends_with_its_summary() {
     let learner = Learner::new();
-    let said = learner.run(&[
+    let output = learner.run(&[
         "run",
         "1",
         "--steps",
@@ -17,12 +17,12 @@ fn a_run_ends_with_its_summary() {
         "--engine",
         &learner.engine(&a_run()),
     ]);
-    said.succeeds(&[
+    output.succeeds(&[
         "loss       6.9500 first, 6.5000 last",
         "400.00 samples/s; step 20.00 ms [19.00, 21.00], p95 23.00, n = 3",
         "37 of 38 tensors, 98.5 %",
     ]);
-    said.succeeds(&[
+    output.succeeds(&[
         "gradient-coverage: one tensor has none",
         "memory     not measured",
     ]);
@@ -60,7 +60,7 @@ fn a_run_without_a_profiled_step_has_no_figures_of_one() {
 #[test]
 fn json_prints_the_stream_unchanged_and_finished_is_its_last_line() {
     let learner = Learner::new();
-    let said = learner.run(&[
+    let output = learner.run(&[
         "run",
         "1",
         "--steps",
@@ -69,11 +69,11 @@ fn json_prints_the_stream_unchanged_and_finished_is_its_last_line() {
         "--engine",
         &learner.engine(&a_run()),
     ]);
-    said.succeeds(&[]);
+    output.succeeds(&[]);
     let expected = stream(&[hello(1)]) + &stream(&a_run());
-    assert_eq!(said.out, expected);
+    assert_eq!(output.out, expected);
     let last: serde_json::Value =
-        serde_json::from_str(said.out.lines().last().expect("a line")).expect("JSON");
+        serde_json::from_str(output.out.lines().last().expect("a line")).expect("JSON");
     assert_eq!(
         (last["event"].as_str(), last["loss_first"].as_f64()),
         (Some("finished"), Some(6.95))
@@ -129,18 +129,19 @@ fn a_run_that_breaks_off_exits_with_1() {
         ..finished()
     };
     let engine = learner.engine(&[started(), Event::Finished(Box::new(ended))]);
-    let said = learner.run(&["run", "1", "--engine", &engine]);
-    said.fails(1, &[]);
+    let output = learner.run(&["run", "1", "--engine", &engine]);
+    output.fails(1, &[]);
     assert!(
-        said.out
+        output
+            .out
             .contains("ended early: not-finite: layers.0.norm1.gamma")
-            && said.out.contains("NaN last"),
+            && output.out.contains("NaN last"),
         "{}",
-        said.out
+        output.out
     );
 }
 
-/// Starts a command on an engine that works until it gets `stop`, and interrupts it there.
+/// Starts a command with an engine that works until it gets `stop`, and sends the command ctrl-c in the middle.
 fn interrupted(learner: &Learner, args: &[&str]) -> std::process::Output {
     let greeting = learner.write("hello.jsonl", stream(&[hello(1)]));
     let begin = learner.write("begin.jsonl", stream(&[started(), step(0, 6.9)]));
@@ -179,7 +180,7 @@ fn ctrl_c_stops_the_run_and_keeps_its_summary() {
     assert_eq!(output.status.code(), Some(130));
     let out = String::from_utf8(output.stdout).expect("UTF-8");
     assert!(out.contains("ended early: stopped"), "{out}");
-    // Off a terminal nobody is told how far it is.
+    // Without a terminal no progress is printed.
     assert_eq!(String::from_utf8(output.stderr).expect("UTF-8"), "");
 }
 
@@ -205,8 +206,8 @@ fn ctrl_c_exits_with_130_everywhere() {
         &["course", "check", "--measure"],
     ] {
         let output = interrupted(&Learner::new(), args);
-        let said = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(130), "{args:?}: {said}");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(130), "{args:?}: {stderr}");
     }
 }
 
@@ -259,13 +260,13 @@ fn a_comparison_gives_one_line_with_its_interval() {
         })),
     ];
     let engine = learner.engine(&lines);
-    let said = learner.run(&["compare", "v1", "v3", "--engine", &engine]);
-    said.succeeds(&[
+    let output = learner.run(&["compare", "v1", "v3", "--engine", &engine]);
+    output.succeeds(&[
         "v3 is faster than v1: 1.500x [1.400, 1.600], n = 30\n",
         "differ in model.norm",
     ]);
-    let said = learner.run(&["compare", "v1", "v3", "--json", "--engine", &engine]);
-    assert_eq!(said.out.lines().count(), 5);
+    let output = learner.run(&["compare", "v1", "v3", "--json", "--engine", &engine]);
+    assert_eq!(output.out.lines().count(), 5);
     let unclear = learner.engine(&[Event::Finished(Box::new(Finished {
         pair: Some(pair(6, Verdict::Unclear, true)),
         ..finished()
@@ -291,15 +292,15 @@ fn the_doctor_lists_devices_and_what_to_do() {
         "progress",
         "No GPU was found",
     ]);
-    let said = learner.run(&["doctor", "--json", "--engine", &engine]);
-    let answer: serde_json::Value = serde_json::from_str(&said.out).expect("one JSON object");
+    let output = learner.run(&["doctor", "--json", "--engine", &engine]);
+    let answer: serde_json::Value = serde_json::from_str(&output.out).expect("one JSON object");
     assert_eq!(answer["devices"][0]["select"], "cpu");
-    let said = learner.run(&["doctor", "--engine", "false"]);
-    assert_eq!(said.code, Some(1));
+    let output = learner.run(&["doctor", "--engine", "false"]);
+    assert_eq!(output.code, Some(1));
     assert!(
-        said.out.contains("The engine did not answer"),
+        output.out.contains("The engine did not answer"),
         "{}",
-        said.out
+        output.out
     );
 }
 
@@ -308,7 +309,7 @@ fn drivers_that_write_to_stderr_do_not_reach_stdout() {
     let learner = Learner::new();
     let answer = learner.write("run.jsonl", stream(&[hello(1)]) + &stream(&a_run()));
     let engine = format!("sh -c 'echo MESA warning >&2; read x; cat {answer}; read x; read x'");
-    let said = learner.run(&["run", "1", "--engine", &engine]);
-    said.succeeds(&["samples/s"]);
-    assert!(!said.out.contains("MESA"), "{}", said.out);
+    let output = learner.run(&["run", "1", "--engine", &engine]);
+    output.succeeds(&["samples/s"]);
+    assert!(!output.out.contains("MESA"), "{}", output.out);
 }

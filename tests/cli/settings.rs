@@ -3,7 +3,7 @@
 use crate::learner::Learner;
 
 #[test]
-fn a_setting_stands_for_a_flag_that_is_not_given() {
+fn a_setting_is_the_default_of_its_flag() {
     let learner = Learner::new();
     learner.run(&["config", "theme"]).succeeds(&["not set"]);
     learner
@@ -15,7 +15,7 @@ fn a_setting_stands_for_a_flag_that_is_not_given() {
     learner
         .run(&["config", "thread"])
         .fails(2, &["did you mean `threads`?"]);
-    // What looks like a number is text where the key takes text.
+    // The key `editor` takes text, also if the text looks like a number.
     assert_eq!(learner.run(&["config", "editor", "7"]).code, Some(0));
     assert_eq!(learner.run(&["config", "threads", "2"]).code, Some(0));
     let kept = std::fs::read_to_string(learner.path("perflings/config.toml")).expect("a file");
@@ -31,7 +31,7 @@ fn a_setting_stands_for_a_flag_that_is_not_given() {
 }
 
 #[test]
-fn a_setting_that_cannot_be_used_is_told_and_left_out() {
+fn a_setting_that_cannot_be_used_is_reported_and_left_out() {
     let learner = Learner::new();
     assert_eq!(learner.run(&["config", "theme", "dark"]).code, Some(0));
     let all = learner.run(&["config"]).out;
@@ -58,7 +58,7 @@ fn a_setting_that_cannot_be_used_is_told_and_left_out() {
 }
 
 #[test]
-fn a_language_is_read_and_has_no_effect() {
+fn the_retired_setting_language_has_no_effect_and_a_notice() {
     let learner = Learner::new();
     assert_eq!(learner.run(&["config", "device", "gpu:7"]).code, Some(0));
     let file = learner.path("perflings/config.toml");
@@ -81,7 +81,7 @@ fn a_language_is_read_and_has_no_effect() {
 }
 
 #[test]
-fn flags_of_every_command_stand_before_or_after_it_and_all_others_after_it() {
+fn global_flags_come_before_or_after_a_command_and_all_others_after_it() {
     let learner = Learner::new();
     let after = learner.run(&["list", "--quiet"]);
     after.succeeds(&["broken-init"]);
@@ -91,8 +91,8 @@ fn flags_of_every_command_stand_before_or_after_it_and_all_others_after_it() {
     learner
         .run(&["--stage", "3", "list"])
         .fails(2, &["`--stage` stands before `list`"]);
-    let said = learner.run(&["--device", "cpu", "run", "1"]);
-    said.fails(
+    let output = learner.run(&["--device", "cpu", "run", "1"]);
+    output.fails(
         2,
         &["write it after the command: `perflings run --device …`"],
     );
@@ -134,8 +134,8 @@ fn every_command_takes_every_global_flag_on_either_side() {
     for command in commands {
         let flags = &["--quiet", "--no-progress", "--threads", "2"][..];
         for words in [[flags, &[command]].concat(), [&[command], flags].concat()] {
-            let said = learner.run(&[&words[..], &["--help"]].concat());
-            assert_eq!(said.code, Some(0), "{words:?}: {}", said.err);
+            let output = learner.run(&[&words[..], &["--help"]].concat());
+            assert_eq!(output.code, Some(0), "{words:?}: {}", output.err);
         }
     }
     learner

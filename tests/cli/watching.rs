@@ -1,22 +1,25 @@
-//! `perflings watch` without a terminal: the command, its output, its end and its signals; lines of every sort.
+//! `perflings watch` without a terminal: the command with its output, its end and its signals, lines of every sort, and recorded trainings.
 
 use std::fs;
 use std::io::Write;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
+use serde_json::Value;
+
 use super::*;
 
 const HELLO: &str = r#"{"event":"hello","protocol":1,"host":"box"}"#;
 const ENDED: &str = r#"{"event":"ended"}"#;
 
+/// Returns the line of a step of 20 ms.
 fn step(step: u64, loss: &str) -> String {
     format!(r#"{{"t":{step}.0,"event":"step","step":{step},"loss":{loss},"ms":20}}"#)
 }
 
-/// Watches a shell script, with a recording, so that no screen is asked for.
-fn watched(learner: &Learner, script: &str) -> learner::Output {
-    learner.run(&[
+/// Returns the arguments that watch a shell script. With a recording no screen is opened.
+fn watch_script(script: &str) -> [&str; 8] {
+    [
         "watch",
         "lines",
         "--record",
@@ -25,116 +28,123 @@ fn watched(learner: &Learner, script: &str) -> learner::Output {
         "sh",
         "-c",
         script,
-    ])
+    ]
+}
+
+/// Watches a shell script to its end.
+fn watched(learner: &Learner, script: &str) -> learner::Output {
+    learner.run(&watch_script(script))
+}
+
+/// Returns the text of `docs/watch.md`.
+fn documentation() -> String {
+    fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/watch.md")).expect("read")
 }
 
 #[test]
 fn the_example_in_the_documentation_is_accepted() {
-    let documentation = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/watch.md"));
-    let documentation = documentation.expect("docs/watch.md");
-    let begin = "```sh\n#!/bin/sh\n";
-    let example = documentation.split_once(begin).expect("an example").1;
-    let example = example.split_once("```").expect("its end").0;
+    let documentation = documentation();
+    let (_, example) = documentation
+        .split_once("```sh\n#!/bin/sh\n")
+        .expect("an example");
+    let (example, _) = example.split_once("```").expect("its end");
     assert!(example.lines().count() < 30, "at most 30 lines");
-    let learner = Learner::new();
-    let script = learner.write("train.sh", example);
-    let said = watched(&learner, &format!("sh '{script}'"));
-    said.succeeds(&["loss", "lint"]);
-    let checked = learner.run(&["watch", "--check", "lines/rank-0.jsonl"]);
-    checked.succeeds(&[]);
-    assert!(checked.err.contains(", 0 faults"), "{}", checked.err);
-    // The recording is one like ours.
-    learner
-        .run(&["report", "run.jsonl"])
-        .succeeds(&["train.sh"]);
     for event in ["hello", "run", "step", "gradients", "memory", "ended"] {
         assert!(example.contains(&format!("\"{event}\"")), "{event}");
     }
+    let learner = Learner::new();
+    let script = learner.write("train.sh", example);
+
+    let output = watched(&learner, &format!("sh '{script}'"));
+
+    output.succeeds(&["loss", "lint"]);
+    let checked = learner.run(&["watch", "--check", "lines/rank-0.jsonl"]);
+    checked.succeeds(&[]);
+    assert!(checked.err.contains(", 0 faults"), "{}", checked.err);
+    // The recording can be read like one of our own engine.
+    let reported = learner.run(&["report", "run.jsonl"]);
+    reported.succeeds(&["train.sh"]);
 }
 
-/// The command ends while most of what it printed is not read yet.
+/// The command ends while most of its output is not read yet.
 #[test]
-fn what_a_command_printed_last_is_shown_after_long_lines() {
+fn the_last_line_of_a_command_is_shown_after_long_lines() {
     let learner = Learner::new();
-    let said = watched(
+
+    let output = watched(
         &learner,
         "head -c 3000000 /dev/zero | tr '\\0' x; echo; echo last",
     );
-    said.succeeds(&["(line 1 is longer than 1 MB)\nlast\n"]);
+
+    output.succeeds(&["(line 1 is longer than 1 MB)\nlast\n"]);
 }
 
 #[test]
-fn what_a_command_prints_is_shown_and_its_exit_code_is_ours() {
+fn the_output_of_a_command_is_shown() {
     let learner = Learner::new();
-    let said = watched(&learner, "printf 'one\\rtwo\\n'; echo three >&2; exit 3");
-    said.fails(3, &["the command ended: exit status: 3"]);
-    assert_eq!(
-        said.out.lines().take(3).collect::<Vec<_>>(),
-        ["one", "two", "three"]
-    );
-    let killed = Learner::new();
-    watched(&killed, "kill -9 $$").fails(137, &["signal: 9"]);
-    let again = watched(&learner, "true");
-    assert_eq!(
-        again.code,
-        Some(0),
-        "no lines of a training are there: {}",
-        again.err
-    );
-    learner.write("lines/rank-0.jsonl", HELLO);
-    watched(&learner, "true").fails(2, &["holds rank-0.jsonl of another training"]);
+
+    let output = watched(&learner, "printf 'one\\rtwo\\n'; echo three >&2");
+
+    let lines: Vec<&str> = output.out.lines().take(3).collect();
+    assert_eq!(lines, ["one", "two", "three"]);
 }
 
-/// A signal reaches the command, which ends as it likes; what does not end is killed at last.
+#[test]
+fn the_exit_code_of_a_command_is_passed_on() {
+    let learner = Learner::new();
+
+    watched(&learner, "exit 3").fails(3, &["the command ended: exit status: 3"]);
+    watched(&learner, "kill -9 $$").fails(128 + 9, &["signal: 9"]);
+}
+
+#[test]
+fn a_folder_with_lines_of_another_training_is_refused() {
+    let learner = Learner::new();
+    watched(&learner, "true").succeeds(&[]);
+    let without_lines = watched(&learner, "true");
+    assert_eq!(without_lines.code, Some(0), "{}", without_lines.err);
+
+    learner.write("lines/rank-0.jsonl", HELLO);
+
+    let refused = watched(&learner, "true");
+    refused.fails(2, &["holds rank-0.jsonl of another training"]);
+}
+
+/// A signal reaches the command, which ends as it likes. A command that ignores several signals is killed.
 #[test]
 fn signals_are_passed_on_and_no_process_is_left() {
     use rustix::process::{Pid, Signal, kill_process, test_kill_process};
-    let scripts = [
-        (
-            "trap 'exit 7' TERM; echo $$ > pid; while :; do sleep 0.1; done",
-            1,
-            7,
-        ),
-        (
-            "trap '' TERM; echo $$ > pid; while :; do sleep 0.1; done",
-            4,
-            137,
-        ),
-    ];
-    for (script, signals, code) in scripts {
+    for (trap, signals, code) in [("'exit 7'", 1, 7), ("''", 4, 128 + 9)] {
+        let script = format!("trap {trap} TERM; echo $$ > pid; while :; do sleep 0.1; done");
         let learner = Learner::new();
-        let args = [
-            "watch",
-            "lines",
-            "--record",
-            "run.jsonl",
-            "--",
-            "sh",
-            "-c",
-            script,
-        ];
-        let mut process = learner.process(&args);
-        process.stdout(Stdio::null()).stderr(Stdio::null());
-        let mut process = process.spawn().expect("starts");
-        let until = Instant::now() + Duration::from_secs(20);
+        let mut process = learner
+            .process(&watch_script(&script))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let deadline = Instant::now() + Duration::from_secs(20);
         let written = || fs::read_to_string(learner.path("pid")).unwrap_or_default();
-        while written().trim().is_empty() && Instant::now() < until {
+        while written().trim().is_empty() && Instant::now() < deadline {
             std::thread::sleep(Duration::from_millis(20));
         }
         let pid = |number: &str| Pid::from_raw(number.trim().parse().expect("a number"));
         let command = pid(&written()).expect("a process");
-        let ours = pid(&process.id().to_string()).expect("a process");
+        let program = pid(&process.id().to_string()).expect("a process");
+
         for _ in 0..signals {
-            kill_process(ours, Signal::TERM).expect("sent");
+            kill_process(program, Signal::TERM).expect("sent");
             std::thread::sleep(Duration::from_millis(150));
         }
+
         let status = process.wait().expect("ends");
         assert_eq!(status.code(), Some(code), "{script}");
-        assert!(test_kill_process(command).is_err(), "it is left: {script}");
+        let is_left = test_kill_process(command).is_ok();
+        assert!(!is_left, "{script}");
     }
 }
 
-/// Each line that cannot be read is named by number, and the others are shown.
+/// Each line that cannot be read is named by its number, and the others are shown.
 #[test]
 fn lines_of_every_sort_are_shown_or_named() {
     let learner = Learner::new();
@@ -154,8 +164,12 @@ fn lines_of_every_sort_are_shown_or_named() {
     add(br#"{"event":"step","step":18446744073709551615,"ms":1e308}"#);
     add(ENDED.as_bytes());
     drop(lines);
-    let said = learner.run(&["watch", "run.jsonl", "--record", "out.jsonl"]);
-    said.succeeds(&[]);
+
+    let output = learner.run(&["watch", "run.jsonl", "--record", "out.jsonl"]);
+    let checked = learner.run(&["watch", "--check", "run.jsonl"]);
+
+    output.succeeds(&[]);
+    assert_eq!(checked.code, Some(1));
     for (line, why) in [
         (3, "longer than 1 MB"),
         (4, "column"),
@@ -163,238 +177,250 @@ fn lines_of_every_sort_are_shown_or_named() {
         (7, "`step` is 0 after 1"),
         (10, "update perflings"),
     ] {
-        let told = said
-            .err
-            .lines()
-            .find(|problem| problem.contains(&format!("line {line}:")));
-        assert!(
-            told.is_some_and(|problem| problem.contains(why)),
-            "{line}: {}",
-            said.err
-        );
+        let place = format!("line {line}:");
+        let is_about_line = |fault: &&str| fault.contains(&place);
+        let fault = output.err.lines().find(is_about_line).unwrap_or_default();
+        assert!(fault.contains(why), "{line}: {}", output.err);
+        let place = format!("run.jsonl:{line}: ");
+        assert!(checked.out.contains(&place), "{place}: {}", checked.out);
     }
-    assert!(
-        !said.err.contains('\u{1b}') && !said.err.contains("panicked"),
-        "{}",
-        said.err
-    );
-    learner
-        .run(&["report", "out.jsonl"])
-        .succeeds(&["not-finite"]);
-    let checked = learner.run(&["watch", "--check", "run.jsonl"]);
-    assert_eq!(checked.code, Some(1));
-    for line in [3, 4, 5, 7, 10] {
-        assert!(
-            checked.out.contains(&format!("run.jsonl:{line}: ")),
-            "{}",
-            checked.out
-        );
+    for harmful in ["\u{1b}", "panicked"] {
+        assert!(!output.err.contains(harmful), "{}", output.err);
     }
+    let reported = learner.run(&["report", "out.jsonl"]);
+    reported.succeeds(&["not-finite"]);
 }
 
 #[test]
 fn lines_come_from_standard_input_until_it_closes() {
     let learner = Learner::new();
-    let mut process = learner.process(&["watch", "-"]);
-    process.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut process = process.stderr(Stdio::piped()).spawn().expect("starts");
-    let [first, second] = [step(0, "4.5"), step(1, "4.25")];
+    let mut process = learner
+        .process(&["watch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("starts");
+    let first = step(0, "4.5");
+    let second = step(1, "4.25");
     let text = format!("{HELLO}\n{first}\n{second}\n{{\"event\":\"st");
     let mut input = process.stdin.take().expect("a pipe");
     input.write_all(text.as_bytes()).expect("written");
+
     drop(input);
+
     let output = process.wait_with_output().expect("ends");
     let shown = String::from_utf8(output.stdout).expect("UTF-8");
-    assert!(output.status.success() && shown.contains("4.25"), "{shown}");
+    assert!(output.status.success(), "{shown}");
+    assert!(shown.contains("4.25"), "{shown}");
+}
+
+/// Writes the file of a training of one step.
+fn write_short_training(learner: &Learner) {
+    let text = format!("{HELLO}\n{}\n{ENDED}\n", step(0, "4.5"));
+    learner.write("run.jsonl", text);
 }
 
 #[test]
-fn a_reader_that_leaves_and_a_full_disk_end_only_us() {
+fn a_reader_of_the_output_may_leave() {
     let learner = Learner::new();
+    write_short_training(&learner);
     let program = env!("CARGO_BIN_EXE_perflings");
-    let text = format!("{HELLO}\n{}\n{ENDED}\n", step(0, "4.5"));
-    learner.write("run.jsonl", text);
     let piped = format!("'{program}' watch run.jsonl 2>&1 | true");
+
     let status = std::process::Command::new("sh")
         .args(["-c", &piped])
         .current_dir(learner.home.path())
         .status();
+
     assert!(status.expect("runs").success());
-    if Path::new("/dev/full").exists() {
-        let said = learner.run(&["watch", "run.jsonl", "--record", "/dev/full"]);
-        assert!(
-            said.code != Some(0) && !said.err.contains("panicked"),
-            "{}",
-            said.err
-        );
+}
+
+#[test]
+fn a_full_disk_is_an_error() {
+    if !Path::new("/dev/full").exists() {
+        return;
+    }
+    let learner = Learner::new();
+    write_short_training(&learner);
+
+    let output = learner.run(&["watch", "run.jsonl", "--record", "/dev/full"]);
+
+    assert_ne!(output.code, Some(0), "{}", output.err);
+    assert!(!output.err.contains("panicked"), "{}", output.err);
+}
+
+/// Returns the folder of a training that was recorded on an H200.
+fn recorded_training(name: &str) -> String {
+    format!("{}/tests/data/watched/{name}", env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Returns the lines of a text that are JSON.
+fn json_lines(text: &str) -> Vec<Value> {
+    text.lines()
+        .filter_map(|line| serde_json::from_str(line).ok())
+        .collect()
+}
+
+/// Watches recorded trainings. Returns the output, and the events that were recorded again.
+fn watch_trainings(names: &[&str]) -> (String, Vec<Value>) {
+    let learner = Learner::new();
+    let folders: Vec<String> = names.iter().map(|name| recorded_training(name)).collect();
+    let mut args = vec!["watch"];
+    args.extend(folders.iter().map(String::as_str));
+    args.extend(["--record", "again.jsonl"]);
+    let output = learner.run(&args);
+    output.succeeds(&["first", "peak"]);
+    let recording = fs::read_to_string(learner.path("again.jsonl")).expect("a recording");
+    (output.out, json_lines(&recording))
+}
+
+/// Returns the events with this name.
+fn events<'a>(lines: &'a [Value], name: &str) -> impl DoubleEndedIterator<Item = &'a Value> {
+    lines.iter().filter(move |line| line["event"] == name)
+}
+
+/// Returns the entries of a list of an event.
+fn entries<'a>(event: &'a Value, list: &str) -> &'a [Value] {
+    event[list].as_array().map_or(&[], Vec::as_slice)
+}
+
+#[test]
+fn a_training_without_a_fault_has_no_lint() {
+    for name in ["healthy", "healthy-f16"] {
+        let (shown, _) = watch_trainings(&[name]);
+
+        assert!(shown.contains("lints      none"), "{name}: {shown}");
     }
 }
 
-/// What names the fault of each stage in a watched training, and nothing is said of the trainings without one. `docs/watch.md` has the
-/// same table.
 #[test]
-fn the_faults_of_the_stages_are_named_and_their_healthy_twins_are_not() {
-    let learner = Learner::new();
-    let folder = |name: &str| format!("{}/tests/data/watched/{name}", env!("CARGO_MANIFEST_DIR"));
-    let watched = |name: &str| {
-        let said = learner.run(&["watch", &folder(name), "--record", &format!("{name}.jsonl")]);
-        said.succeeds(&["first", "peak"]);
-        let recorded = fs::read_to_string(learner.path(&format!("{name}.jsonl")));
-        let recorded = recorded.expect("a recording");
-        let lines = recorded
-            .lines()
-            .filter_map(|line| serde_json::from_str(line).ok());
-        (said.out, lines.collect::<Vec<serde_json::Value>>())
-    };
-    let copies_ms = |lines: &[serde_json::Value]| {
-        let profiles = lines.iter().filter(|line| line["event"] == "kernels");
-        let rows =
-            profiles.flat_map(|profile| profile["rows"].as_array().cloned().unwrap_or_default());
-        let copies = rows.filter(|row| row["op"] == "copy");
-        copies.filter_map(|row| row["ms"].as_f64()).sum::<f64>()
-    };
-    let peak = |lines: &[serde_json::Value]| {
-        let peaks = lines.iter().filter_map(|line| line["peak_bytes"].as_u64());
-        peaks.max().expect("a peak")
-    };
-    let (said, healthy) = watched("healthy");
-    assert!(said.contains("lints      none"), "{said}");
-    let (said, of_f16) = watched("healthy-f16");
-    assert!(said.contains("lints      none"), "{said}");
-    let documentation = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/watch.md"));
-    let documentation = documentation.expect("docs/watch.md");
-    let named = [
+fn lints_name_the_faults_of_the_stages_as_the_documentation_says() {
+    let documentation = documentation();
+    for (stage, lint) in [
         (1, "first-loss"),
         (3, "sync-in-step"),
         (4, "one-kernel-dominates"),
         (5, "launch-bound"),
         (6, "gradient-coverage"),
         (7, "launch-bound"),
-    ];
-    for (stage, lint) in named {
-        let (said, _) = watched(&format!("stage-{stage}"));
-        assert!(said.contains(&format!("{lint}: ")), "{stage}: {said}");
+    ] {
+        let (shown, _) = watch_trainings(&[&format!("stage-{stage}")]);
+
+        assert!(shown.contains(&format!("{lint}: ")), "{stage}: {shown}");
+        let row_begin = format!("| {stage} |");
         let mut rows = documentation.lines();
-        let row = rows.find(|row| row.starts_with(&format!("| {stage} |")));
-        assert!(
-            row.is_some_and(|row| row.contains(&format!("`{lint}`"))),
-            "{stage}"
-        );
+        let row = rows.find(|row| row.starts_with(&row_begin)).expect("a row");
+        assert!(row.contains(&format!("`{lint}`")), "{row}");
     }
-    // Three have no lint: a panel shows them beside what is usual.
-    let (_, strides) = watched("stage-2");
-    assert!(copies_ms(&strides) > 3.0 * copies_ms(&healthy));
-    let (_, memory) = watched("stage-8");
-    assert!(peak(&memory) as f64 > 1.5 * peak(&healthy) as f64);
-    let (_, bits) = watched("stage-9");
-    let zeros = |lines: &[serde_json::Value]| {
-        let audits = lines.iter().filter(|line| line["event"] == "gradients");
-        let rows = audits.flat_map(|audit| audit["rows"].as_array().cloned().unwrap_or_default());
-        let shares = rows.filter_map(|row| row["zero_pct"].as_f64());
-        shares.fold(0.0, f64::max)
-    };
-    assert!(
-        zeros(&bits) > 10.0 * zeros(&of_f16),
-        "{} {}",
-        zeros(&bits),
-        zeros(&of_f16)
-    );
 }
 
-/// Rows of a profile add up to the device time of the kernels in the table of `torch.profiler` itself, of the same step.
 #[test]
-fn kernels_are_those_of_the_profiler_s_own_table() {
-    let learner = Learner::new();
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/watched/stage-1");
-    learner
-        .run(&["watch", folder, "--record", "run.jsonl"])
-        .succeeds(&[]);
-    let recorded = fs::read_to_string(learner.path("run.jsonl")).expect("a recording");
-    let mut lines = recorded
-        .lines()
-        .filter_map(|line| serde_json::from_str(line).ok());
-    let profile = lines.find(|it: &serde_json::Value| it["event"] == "kernels");
-    let device_ms = profile.expect("a profile")["device_ms"].as_f64();
-    let device_ms = device_ms.expect("a time");
+fn strided_reads_show_as_time_of_copies() {
+    let copies_ms = |name: &str| -> f64 {
+        let (_, lines) = watch_trainings(&[name]);
+        events(&lines, "kernels")
+            .flat_map(|profile| entries(profile, "rows"))
+            .filter(|row| row["op"] == "copy")
+            .filter_map(|row| row["ms"].as_f64())
+            .sum()
+    };
+    assert!(copies_ms("stage-2") > 3.0 * copies_ms("healthy"));
+}
+
+#[test]
+fn a_wasteful_attention_shows_as_a_peak_of_memory() {
+    let peak_bytes = |name: &str| {
+        let (_, lines) = watch_trainings(&[name]);
+        let peaks = lines.iter().filter_map(|line| line["peak_bytes"].as_f64());
+        peaks.fold(0.0, f64::max)
+    };
+    assert!(peak_bytes("stage-8") > 1.5 * peak_bytes("healthy"));
+}
+
+#[test]
+fn a_missing_loss_scale_shows_as_zeros_of_gradients() {
+    let most_zeros = |name: &str| {
+        let (_, lines) = watch_trainings(&[name]);
+        events(&lines, "gradients")
+            .flat_map(|audit| entries(audit, "rows"))
+            .filter_map(|row| row["zero_pct"].as_f64())
+            .fold(0.0, f64::max)
+    };
+    assert!(most_zeros("stage-9") > 10.0 * most_zeros("healthy-f16"));
+}
+
+/// `torch.profiler` itself gives 9.718 ms of device time for this step.
+#[test]
+fn the_rows_of_a_profile_have_the_device_time_of_the_profiler_s_own_table() {
+    let (_, lines) = watch_trainings(&["stage-1"]);
+
+    let profile = events(&lines, "kernels").next().expect("a profile");
+    let device_ms = profile["device_ms"].as_f64().expect("a time");
     assert!((device_ms - 9.718_091).abs() < 1e-3, "{device_ms}");
-}
-
-/// The folder of a training that was recorded on an H200.
-fn recorded(name: &str) -> String {
-    format!("{}/tests/data/watched/{name}", env!("CARGO_MANIFEST_DIR"))
-}
-
-fn json_lines(text: &str) -> Vec<serde_json::Value> {
-    let lines = text.lines();
-    lines
-        .filter_map(|line| serde_json::from_str(line).ok())
-        .collect()
 }
 
 #[test]
 fn a_profile_of_a_watched_step_has_the_figures_that_open_has() {
     let learner = Learner::new();
     for name in ["healthy", "stage-2", "stage-4", "stage-5"] {
-        let folder = recorded(name);
-        let recording = format!("{name}.jsonl");
-        learner
-            .run(&["watch", &folder, "--record", &recording])
-            .succeeds(&[]);
-        let lines = json_lines(&fs::read_to_string(learner.path(&recording)).expect("a recording"));
-        let mut profiles = lines.iter().filter(|line| line["event"] == "kernels");
-        let profile = profiles.next_back().expect("a profile");
+        let (_, lines) = watch_trainings(&[name]);
+
+        let profile = events(&lines, "kernels").next_back().expect("a profile");
         let trace = profile["file"].as_str().expect("its file");
         let opened = &json_lines(&learner.run(&["open", trace, "--json"]).out)[0];
         assert_eq!(profile["launches"], opened["launches"], "{name}");
         assert_eq!(profile["unique"], opened["distinct_names"], "{name}");
         let device_ns = (profile["device_ms"].as_f64().expect("a time") * 1e6).round();
         assert_eq!(Some(device_ns), opened["kernel_ns"].as_f64(), "{name}");
-        let rows = profile["rows"].as_array().expect("rows");
-        let calls = rows.iter().filter_map(|row| row["calls"].as_u64());
+        let rows = entries(profile, "rows").iter();
+        let calls = rows.filter_map(|row| row["calls"].as_u64());
         assert_eq!(Some(calls.sum()), opened["kernels"].as_u64(), "{name}");
-        let known = opened["lints"].as_array().expect("lints").iter();
-        let known: Vec<&str> = known.filter_map(|lint| lint["name"].as_str()).collect();
-        let of_profile = ["launch-bound", "one-kernel-dominates", "sync-in-step"];
-        let mut told = lines
-            .iter()
-            .filter(|line| line["event"] == "lints")
-            .flat_map(|line| line["lints"].as_array().cloned().unwrap_or_default());
-        assert!(
-            told.all(|lint| {
-                let name = lint["name"].as_str().unwrap_or_default();
-                !of_profile.contains(&name) || known.contains(&name)
-            }),
-            "{name}"
-        );
+        let lints_of_profiles = ["launch-bound", "one-kernel-dominates", "sync-in-step"];
+        for lint in events(&lines, "lints").flat_map(|line| entries(line, "lints")) {
+            let lint = lint["name"].as_str().expect("a name");
+            let is_opened = entries(opened, "lints")
+                .iter()
+                .any(|other| other["name"] == lint);
+            let is_of_profile = lints_of_profiles.contains(&lint);
+            assert!(!is_of_profile || is_opened, "{name}: {lint}");
+        }
     }
 }
 
 #[test]
 fn a_second_folder_stands_beside_the_first_one_as_b() {
     let learner = Learner::new();
-    let [healthy, strides] = ["healthy", "stage-2"].map(recorded);
-    let said = learner.run(&["watch", &healthy, &strides, "--record", "both.jsonl"]);
-    said.succeeds(&[
+    let [healthy, strides] = ["healthy", "stage-2"].map(recorded_training);
+
+    let output = learner.run(&["watch", &healthy, &strides, "--record", "both.jsonl"]);
+
+    output.succeeds(&[
         "\nB: stage 2, fault on NVIDIA H200",
         "A step of B takes",
         "% more time than one of A.",
         "this is more",
     ]);
     let lines = json_lines(&fs::read_to_string(learner.path("both.jsonl")).expect("a recording"));
-    for event in ["run", "step", "kernels", "throughput", "finished"] {
-        let of_event = lines.iter().filter(|line| line["event"] == event);
-        let slots: Vec<&str> = of_event.filter_map(|line| line["slot"].as_str()).collect();
-        assert!(
-            slots.contains(&"a") && slots.contains(&"b"),
-            "{event}: {slots:?}"
-        );
+    for name in ["run", "step", "kernels", "throughput", "finished"] {
+        for slot in ["a", "b"] {
+            let has_slot = events(&lines, name).any(|event| event["slot"] == slot);
+            assert!(has_slot, "{name} of {slot}");
+        }
     }
     let reported = learner.run(&["report", "both.jsonl"]);
     reported.succeeds(&["## stage 3, healthy", "## B: stage 2, fault"]);
 }
 
 #[test]
-fn a_command_is_watched_beside_an_earlier_folder_that_never_said_it_was_over() {
+fn standard_input_can_be_one_place_only() {
+    let output = Learner::new().run(&["watch", "-", "-"]);
+
+    output.fails(2, &["standard input can be one of the two"]);
+}
+
+#[test]
+fn a_command_is_watched_beside_an_earlier_folder_that_did_not_end() {
     let learner = Learner::new();
     let earlier = format!("{HELLO}\n{}\n{}\n", step(0, "4.5"), step(1, "4.25"));
     fs::create_dir(learner.path("before")).expect("created");
@@ -403,7 +429,8 @@ fn a_command_is_watched_beside_an_earlier_folder_that_never_said_it_was_over() {
         "printf '%s\\n' '{HELLO}' '{}' '{ENDED}' > \"$PERFLINGS_WATCH/rank-0.jsonl\"; exit 3",
         step(0, "3.5")
     );
-    let said = learner.run(&[
+
+    let output = learner.run(&[
         "watch",
         "before",
         "after",
@@ -414,13 +441,10 @@ fn a_command_is_watched_beside_an_earlier_folder_that_never_said_it_was_over() {
         "-c",
         &script,
     ]);
-    said.fails(3, &["exit status: 3"]);
-    assert!(
-        said.out.contains("4.25") && said.out.contains("3.5"),
-        "{}",
-        said.out
-    );
+
+    output.fails(3, &["exit status: 3"]);
+    for loss in ["4.25", "3.5"] {
+        assert!(output.out.contains(loss), "{loss}: {}", output.out);
+    }
     assert!(learner.path("after/rank-0.jsonl").exists());
-    let said = learner.run(&["watch", "-", "-"]);
-    said.fails(2, &["standard input can be one of the two"]);
 }

@@ -1,4 +1,4 @@
-//! How an engine ends: what is said about its last words, its silence, and its processes.
+//! The end of an engine: the reason that is reported, silence before it, and the processes that must not stay.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn is_alive(pid: u32) -> bool {
 }
 
 #[test]
-fn a_driver_s_line_is_not_blamed_for_the_end() {
+fn a_line_of_a_driver_does_not_count_as_the_reason_of_the_end() {
     for line in [
         "lavapipe is not a conformant vulkan implementation, testing use only",
         "MESA: warning: something else",
@@ -33,19 +33,19 @@ fn a_driver_s_line_is_not_blamed_for_the_end() {
 }
 
 #[test]
-fn silence_is_said_once_and_ends_with_the_next_line() {
+fn silence_is_reported_once_and_ends_with_the_next_line() {
     let limits = EngineLimits {
         silence: Duration::from_millis(50),
         ..limits()
     };
     // The script continues when the parent sends a command after the silence.
     let script = r#"read x; echo "$HELLO"; read x; echo '{"t":1,"event":"heartbeat"}'; read x"#;
-    let mut client = EngineHandle::start(shell(script), limits).expect("sh starts");
-    assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), EngineMessage::Silent(_)));
-    assert_eq!(client.next(Duration::from_millis(120)), None);
-    client.send(Command::Probe);
-    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
+    let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
+    assert!(is_hello(&next(&mut engine)));
+    assert!(matches!(next(&mut engine), EngineMessage::Silent(_)));
+    assert_eq!(engine.next(Duration::from_millis(120)), None);
+    engine.send(Command::Probe);
+    assert!(matches!(next(&mut engine), EngineMessage::Line(..)));
 }
 
 #[test]
@@ -56,14 +56,14 @@ fn a_long_line_through_a_slow_pipe_is_no_silence() {
     };
     // A line that takes longer than the limit, in pieces.
     let script = r#"read x; echo "$HELLO"; printf '{"t":1,"event":'; for i in 1 2 3 4 5 6 7 8; do sleep 0.1; printf ' '; done; echo '"heartbeat"}'; read x"#;
-    let mut client = EngineHandle::start(shell(script), limits).expect("sh starts");
-    assert!(is_hello(&next(&mut client)));
-    assert!(matches!(next(&mut client), EngineMessage::Line(..)));
-    assert!(matches!(next(&mut client), EngineMessage::Silent(_)));
+    let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
+    assert!(is_hello(&next(&mut engine)));
+    assert!(matches!(next(&mut engine), EngineMessage::Line(..)));
+    assert!(matches!(next(&mut engine), EngineMessage::Silent(_)));
 }
 
 #[test]
-fn a_dying_engine_is_named_with_its_last_words() {
+fn the_end_of_an_engine_is_reported_with_its_last_output() {
     let (_, over) = until_over(&mut start_engine(
         r#"read x; echo "$HELLO"; echo 'device lost' >&2; exit 3"#,
     ));
@@ -103,26 +103,26 @@ fn an_engine_that_closes_its_output_is_stopped() {
 }
 
 #[test]
-fn killing_says_so_and_a_new_engine_can_take_its_place() {
-    let mut client = start_engine(r#"read x; echo "$HELLO"; while read c; do echo "$c" >&2; done"#);
-    client.send(Command::Open {
+fn a_killed_engine_is_reported_and_a_new_one_can_take_its_place() {
+    let mut engine = start_engine(r#"read x; echo "$HELLO"; while read c; do echo "$c" >&2; done"#);
+    engine.send(Command::Open {
         device: "cpu".to_owned(),
     });
-    client.send(start());
-    client.kill();
+    engine.send(start_command());
+    engine.kill();
     assert!(matches!(
-        next(&mut client),
+        next(&mut engine),
         EngineMessage::Over(EngineEnd::Killed)
     ));
-    assert_eq!(client.next(Duration::ZERO), None);
-    client.renew().expect("starts again");
-    client.send(start());
-    assert!(is_hello(&next(&mut client)));
-    let told = match next(&mut client) {
+    assert_eq!(engine.next(Duration::ZERO), None);
+    engine.renew().expect("starts again");
+    engine.send(start_command());
+    assert!(is_hello(&next(&mut engine)));
+    let received = match next(&mut engine) {
         EngineMessage::Stray(text) => serde_json::from_str::<Command>(&text).ok(),
         _ => None,
     };
-    assert_eq!(told, Some(start()));
+    assert_eq!(received, Some(start_command()));
 }
 
 #[test]
@@ -132,16 +132,17 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
     let script = format!(
         r#"sh -c 'read x; echo "$0"; echo $$ >&2; while :; do sleep 60; done' '{HELLO}'; echo unreachable"#
     );
-    let mut client = start_engine(&script);
-    let mut engine = None;
-    while engine.is_none() {
-        if let EngineMessage::Stray(text) = next(&mut client) {
-            engine = Some(text.parse::<u32>().expect("a process id"));
+    let mut engine = start_engine(&script);
+    let engine_pid = loop {
+        if let EngineMessage::Stray(text) = next(&mut engine) {
+            break text.parse::<u32>().expect("a process id");
         }
-    }
-    let (wrapper, engine) = (client.pid(), engine.expect("told"));
-    assert!(is_alive(wrapper) && is_alive(engine));
-    drop(client);
+    };
+    let wrapper = engine.pid();
+    assert!(is_alive(wrapper) && is_alive(engine_pid));
+
+    drop(engine);
+
     assert!(
         !std::path::Path::new(&format!("/proc/{wrapper}")).exists(),
         "the wrapper was reaped"
@@ -149,7 +150,7 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
     // It was killed with its process group; its new parent reaps it.
     let gone = (0..2000).any(|_| {
         std::thread::yield_now();
-        !is_alive(engine) || {
+        !is_alive(engine_pid) || {
             std::thread::sleep(Duration::from_millis(1));
             false
         }
@@ -158,27 +159,27 @@ fn no_process_is_left_behind_not_even_a_wrapper_s() {
 }
 
 #[test]
-fn a_reader_that_looked_away_does_not_blame_the_engine() {
+fn an_engine_was_not_silent_while_its_reader_was_suspended() {
     let limits = EngineLimits {
         silence: Duration::from_secs(1),
         ..limits()
     };
-    let mut client = EngineHandle::start(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
+    let mut engine = EngineHandle::start(shell(r#"read x; echo "$HELLO"; read x; read x"#), limits)
         .expect("sh starts");
-    assert!(is_hello(&next(&mut client)));
-    // As after ctrl-z and `fg`.
+    assert!(is_hello(&next(&mut engine)));
+    // A reader that is suspended with ctrl-z asks for no message until `fg`.
     std::thread::sleep(Duration::from_millis(1100));
-    assert_eq!(client.next(Duration::ZERO), None, "counting begins anew");
+    assert_eq!(engine.next(Duration::ZERO), None, "counting begins anew");
 }
 
 #[test]
-fn a_stack_trace_is_no_last_word() {
+fn a_stack_trace_does_not_count_as_the_last_output() {
     let script = r#"read x; echo "$HELLO"
         printf 'memory allocation of 512 bytes failed\nstack backtrace:\n   0: a::b\n  at src/a.rs:3\nnote: Some details are omitted\n' >&2
         kill -6 $$"#;
-    let (heard, over) = until_over(&mut start_engine(script));
+    let (messages, over) = until_over(&mut start_engine(script));
     let is_stray = |message: &&EngineMessage| matches!(message, EngineMessage::Stray(_));
-    assert_eq!(heard.iter().filter(is_stray).count(), 1, "{heard:?}");
+    assert_eq!(messages.iter().filter(is_stray).count(), 1, "{messages:?}");
     let why = over.to_string();
     assert!(
         why.contains("`memory allocation of 512 bytes failed`") && why.contains("ulimit -v"),

@@ -1,4 +1,4 @@
-//! Commands and measurements that end, although the engine hangs, talks without end, or is silent.
+//! Commands and measurements end, although the engine hangs, repeats itself without end, or is silent.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -9,20 +9,20 @@ use protocol::handle::{CommandEnd, Interruption};
 use super::*;
 
 #[test]
-fn a_device_that_hangs_is_told_apart_from_its_heartbeat() {
+fn a_heartbeat_is_no_progress_of_the_device() {
     let script = r#"read x; echo "$HELLO"
         echo '{"t":1,"event":"heartbeat","device_s":7.5}'
         echo '{"t":1,"event":"compiling","kernels":1,"latest":"k"}'
         echo '{"t":1,"event":"heartbeat","device_s":9}'; read x; read x"#;
-    let mut client = start_engine(script);
+    let mut engine = start_engine(script);
     let started = std::time::Instant::now();
     for _ in 0..4 {
-        assert!(matches!(next(&mut client), EngineMessage::Line(..)));
+        assert!(matches!(next(&mut engine), EngineMessage::Line(..)));
     }
-    // The kernel that was compiled is the last progress, whatever a late heartbeat says.
-    assert!(client.idle() <= started.elapsed());
+    // The kernel that was compiled is the last progress, although a later heartbeat reports an earlier one.
+    assert!(engine.idle() <= started.elapsed());
     std::thread::sleep(Duration::from_millis(60));
-    assert!(client.idle() >= Duration::from_millis(60));
+    assert!(engine.idle() >= Duration::from_millis(60));
 }
 
 /// Measures a run with the engine of a script. Returns the error with which the measurement ends.
@@ -30,8 +30,10 @@ fn error_of_measurement(script: &str, set_limit: impl FnOnce(&mut EngineLimits))
     let mut runner = Runner::in_background(shell(script), Arc::default(), Box::new(|_| ()));
     set_limit(&mut runner.limits);
     let task = EngineTask::run("custom", &RunConfig::preset(Preset::Tiny), 3);
-    let measured = runner.measure("cpu", &task, |_, _| Ok(()));
-    measured.expect_err("it ends early").to_string()
+    runner
+        .measure("cpu", &task, |_, _| Ok(()))
+        .expect_err("it ends early")
+        .to_string()
 }
 
 #[test]
@@ -46,7 +48,7 @@ fn a_measurement_ends_where_the_device_hangs_and_the_heartbeat_goes_on() {
 }
 
 #[test]
-fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
+fn an_engine_that_repeats_itself_is_given_up() {
     let error_after_repeating = |line: &str| {
         let script = format!(
             r#"read x; echo "$HELLO"; read x; n=0; while :; do n=$((n+1)); echo '{line}' | sed "s/#/$n/"; done"#
@@ -67,29 +69,29 @@ fn an_engine_that_talks_and_brings_nothing_further_is_given_up() {
     assert!(error.contains("far beyond the steps"), "{error}");
 }
 
-/// Drives the start of a run to its end. Returns the end, and whether the handle said before that the engine is slow.
+/// Drives the start of a run to its end. Returns the end, and true if the engine was reported as slow before.
 fn drive_start(
     script: &str,
     limits: EngineLimits,
     interruption: Option<Interruption>,
 ) -> (CommandEnd, bool) {
     let mut engine = EngineHandle::start(shell(script), limits).expect("sh starts");
-    let mut was_called_slow = false;
+    let mut was_reported_slow = false;
     let interrupted = AtomicBool::new(true);
-    let unless = interruption.map(|interruption| (&interrupted, interruption));
-    let end = engine.drive(start(), unless, |message| {
-        was_called_slow |= matches!(message, EngineMessage::Slow { .. });
+    let interrupt = interruption.map(|interruption| (&interrupted, interruption));
+    let end = engine.drive(start_command(), interrupt, |message| {
+        was_reported_slow |= matches!(message, EngineMessage::Slow { .. });
         Ok(())
     });
-    (end.expect("nothing fails here"), was_called_slow)
+    (end.expect("nothing fails here"), was_reported_slow)
 }
 
-/// A script that takes a command and stays alive, whatever it is asked afterwards.
+/// A script that takes a command, and then sends heartbeats and reads nothing.
 const DEAF: &str = r#"read x; echo "$HELLO"; read x
     while :; do echo '{"t":1,"event":"heartbeat"}'; sleep 0.02; done"#;
 
 /// Returns a script that answers its first command with a line.
-fn answers(line: &str) -> String {
+fn script_that_answers(line: &str) -> String {
     format!(r#"read x; echo "$HELLO"; read x; echo '{line}'; read x"#)
 }
 
@@ -108,14 +110,14 @@ fn a_command_ends_with_its_answer() {
         event: Event::Finished(Box::default()),
     };
     let line = serde_json::to_string(&finished).expect("plain data");
-    let (end, _) = drive_start(&answers(&line), limits(), None);
+    let (end, _) = drive_start(&script_that_answers(&line), limits(), None);
     assert!(matches!(end, CommandEnd::Answered), "{end:?}");
 }
 
 #[test]
 fn a_command_that_fails_ends_with_the_reason() {
     let failed = r#"{"t":1,"event":"failed","kind":"device","reason":"lost"}"#;
-    let (end, _) = drive_start(&answers(failed), limits(), None);
+    let (end, _) = drive_start(&script_that_answers(failed), limits(), None);
     assert!(matches!(&end, CommandEnd::Failed(failed) if failed.reason == "lost"));
     let error = end.answered().expect_err("it failed");
     assert_eq!(error.to_string(), "lost");
@@ -134,10 +136,10 @@ fn an_interrupted_engine_that_does_not_stop_is_ended() {
 }
 
 #[test]
-fn an_engine_without_a_step_is_called_slow_before_it_is_given_up() {
-    let (end, was_called_slow) = drive_start(DEAF, impatient(), None);
+fn an_engine_without_a_step_is_reported_slow_before_it_is_given_up() {
+    let (end, was_reported_slow) = drive_start(DEAF, impatient(), None);
     assert!(matches!(end, CommandEnd::Over(EngineEnd::NoStep(_))));
-    assert!(was_called_slow);
+    assert!(was_reported_slow);
 }
 
 #[test]
@@ -146,14 +148,14 @@ fn an_engine_that_does_not_answer_is_given_up_and_the_next_command_does_not_wait
     let probe = engine.drive(Command::Probe, None, |_| Ok(()));
     let end = probe.expect("nothing fails here");
     assert!(matches!(end, CommandEnd::Over(EngineEnd::NoAnswer(_))));
-    let next = engine.drive(start(), None, |_| Ok(()));
+    let next = engine.drive(start_command(), None, |_| Ok(()));
     assert!(matches!(next, Ok(CommandEnd::Over(_))), "{next:?}");
 }
 
 #[test]
 fn a_command_that_is_only_sent_is_not_watched() {
     let mut engine = EngineHandle::start(shell(DEAF), impatient()).expect("sh starts");
-    engine.send(start());
+    engine.send(start_command());
     let end = std::time::Instant::now() + Duration::from_millis(600);
     while std::time::Instant::now() < end {
         let message = engine.next(Duration::from_millis(10));

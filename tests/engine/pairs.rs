@@ -1,4 +1,4 @@
-//! Comparisons in pairs: their plan, their verdict, and what they announce.
+//! Comparisons in pairs: their plan, their verdict, and the start of both sides.
 
 use protocol::{Pair, Verdict};
 
@@ -26,7 +26,7 @@ fn a_configuration_compared_with_itself_is_neither_faster_nor_slower() {
         let verdict = pairs.last().expect("a comparison").verdict;
         matches!(verdict, Verdict::Same | Verdict::Unclear)
     };
-    // One comparison of several hundred has a wrong verdict; two in a row are a fault.
+    // One comparison of several hundred has a wrong verdict. Two in a row are a fault.
     assert!(is_equal() || is_equal());
 }
 
@@ -77,7 +77,7 @@ fn steps_of_more_tokens_are_compared_per_token() {
 }
 
 #[test]
-fn pairs_of_a_run_that_diverges_end_with_the_side_and_its_step_and_not_with_a_failure() {
+fn a_side_that_diverges_ends_the_pairs_with_a_summary_that_names_it() {
     for (diverging, a_rate, b_rate) in [(Slot::A, "1e30", "1e-4"), (Slot::B, "1e-4", "1e30")] {
         let mut engine = Engine::start();
         let a = endless(small(&[("train.learning-rate", a_rate)]));

@@ -1,6 +1,6 @@
 //! The peaks of a device: when they are measured, where they are kept, and the share of them that a row reaches.
 
-use protocol::Roof;
+use protocol::Peaks;
 
 use super::*;
 
@@ -10,7 +10,7 @@ fn position(events: &[Event], is_wanted: fn(&Event) -> bool) -> usize {
 }
 
 #[test]
-fn every_row_has_its_work_or_says_why_not_and_the_device_has_peaks() {
+fn every_row_has_its_work_or_a_reason_and_the_device_has_peaks() {
     let fixed = [
         ("model.norm", "fused"),
         ("model.attention", "flash"),
@@ -22,8 +22,11 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_has_peaks() {
     for knobs in [&[][..], &fixed, &naive, &in_parts] {
         let mut engine = Engine::start();
         let (events, finished) = engine.run(small(knobs), 4);
-        let roof = events.iter().find_map(peaks).expect("peaks");
-        assert!(roof.flops.best > 1e8 && roof.bytes.best > 1e8, "{roof:?}");
+        let peaks = events.iter().find_map(reported_peaks).expect("peaks");
+        assert!(
+            peaks.flops.best > 1e8 && peaks.bytes.best > 1e8,
+            "{peaks:?}"
+        );
         let rows = events.iter().find_map(|event| match event {
             Event::Kernels(profile) => Some(&profile.rows),
             _ => None,
@@ -33,16 +36,16 @@ fn every_row_has_its_work_or_says_why_not_and_the_device_has_peaks() {
             assert_eq!(has_work, row.no_work.is_none(), "{row:?}");
         }
         let top = &finished.kernels.top[0];
-        assert!(top.roof_share.is_some(), "{top:?}");
+        assert!(top.peak_share.is_some(), "{top:?}");
         assert!(top.gflop_per_s.is_some(), "{top:?}");
     }
 }
 
 /// Returns the peaks that were on file when a run started, or that were measured after its first step.
-fn peaks(event: &Event) -> Option<&Roof> {
+fn reported_peaks(event: &Event) -> Option<&Peaks> {
     match event {
-        Event::Started(started) => started.roof.as_deref(),
-        Event::Calibrated { roof, .. } => Some(roof),
+        Event::Started(started) => started.peaks.as_deref(),
+        Event::Calibrated { peaks, .. } => Some(peaks),
         _ => None,
     }
 }
@@ -50,7 +53,7 @@ fn peaks(event: &Event) -> Option<&Roof> {
 /// Returns true if a run had peaks from its start.
 fn starts_with_peaks(events: &[Event]) -> bool {
     let started = events.iter().find_map(started).expect("a start");
-    started.roof.is_some()
+    started.peaks.is_some()
 }
 
 #[test]
@@ -104,7 +107,10 @@ fn a_damaged_file_of_peaks_is_set_aside_with_a_warning() {
     std::fs::create_dir(&cache).expect("made");
     std::fs::write(cache.join("roofs.json"), "{ damaged").expect("written");
     let (events, _) = Engine::start_in(folder.path()).run(small(&[]), 2);
-    let is_warning = |event: &Event| matches!(event, Event::Log(message) if message.text.contains("it was set aside"));
+    let is_warning = |event: &Event| match event {
+        Event::Log(message) => message.text.contains("it was set aside"),
+        _ => false,
+    };
     assert!(events.iter().any(is_warning), "{events:?}");
 }
 
@@ -116,18 +122,18 @@ fn a_device_is_measured_again_when_asked() {
     });
     let events =
         engine.events_until(|event| matches!(event, Event::Calibrated { .. } | Event::Failed(_)));
-    let Some(Event::Calibrated { device, roof }) = events.last() else {
+    let Some(Event::Calibrated { device, peaks }) = events.last() else {
         panic!("{events:?}")
     };
     assert_eq!(device.kind, "cpu");
-    assert_eq!(roof.clock, "host");
+    assert_eq!(peaks.clock, "host");
     engine.send(&Command::Probe);
     let probed = engine.events_until(|event| matches!(event, Event::Devices { .. }));
     let Some(Event::Devices { devices }) = probed.last() else {
         unreachable!()
     };
-    let known = devices[0].roof.as_ref().expect("a roof");
-    assert_eq!(known.date, roof.date);
+    let known = devices[0].peaks.as_ref().expect("peaks");
+    assert_eq!(known.date, peaks.date);
 }
 
 #[test]

@@ -32,10 +32,9 @@ fn a_late_answer_to_a_change_has_the_change_s_number_and_not_that_of_the_pairs()
         request: 2,
     });
     engine.send(&compare(a, b, 2, 3));
-    let (of_run, _) = engine.events_until_summary();
-    let (of_pairs, _) = engine.events_until_summary();
-    events.extend(of_run);
-    events.extend(of_pairs);
+    // The summary of the run, then that of the pairs.
+    events.extend(engine.events_until_summary().0);
+    events.extend(engine.events_until_summary().0);
     assert_eq!(
         answers(&events),
         [

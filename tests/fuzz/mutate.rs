@@ -1,4 +1,4 @@
-//! Damage to a file that somebody could cause: by a bad disk, a cut copy, another editor, or on purpose.
+//! Damaged files, as a bad disk, a cut copy, another editor or an attacker could leave them.
 
 use std::fmt;
 use std::ops::Range;
@@ -6,7 +6,7 @@ use std::ops::Range;
 use proptest::prelude::*;
 use proptest::sample::Index;
 
-/// A file: which one it is, and its bytes.
+/// The name and the bytes of a file.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) struct Input {
     pub name: String,
@@ -21,23 +21,29 @@ impl fmt::Debug for Input {
     }
 }
 
-/// One change. Places are shares of the length, so that a change fits a file of any length.
+/// One change of a file. An `Index` is a share of the file's length, so that a change fits a file of any length.
 #[derive(Clone, Debug)]
 enum Damage {
+    /// Flips a bit of a byte.
     Bit(Index, u8),
+    /// Replaces a byte.
     Byte(Index, u8),
+    /// Removes everything after a place.
     Cut(Index),
+    /// Removes a piece of this length.
     Remove(Index, usize),
-    /// A piece again, so many times.
+    /// Inserts a piece of this length again, this number of times.
     Repeat(Index, usize, usize),
-    /// A piece in another place.
+    /// Inserts a piece of this length at another place.
     Copy(Index, usize, Index),
-    /// A piece of another file.
+    /// Inserts at a place: a piece of another file, from a place there, of this length.
     Foreign(Index, Index, Index, usize),
     Insert(Index, Vec<u8>),
-    /// Another number in place of one.
+    /// Replaces one of the numbers in the text.
     Number(Index, &'static str),
+    /// Ends each line with CR LF.
     CarriageReturns,
+    /// Puts a byte order mark before the text.
     Mark,
 }
 
@@ -148,7 +154,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// One of these files, damaged in up to eight places.
+/// Returns one of these files with up to seven changes.
 pub(super) fn damaged(files: Vec<Input>) -> impl Strategy<Value = Input> {
     let which = 0..files.len();
     (which, proptest::collection::vec(damage(), 0..8)).prop_map(move |(which, all)| {
@@ -203,7 +209,7 @@ fn insert(bytes: &mut Vec<u8>, at: usize, piece: &[u8]) {
     bytes.splice(at..at, piece.iter().copied());
 }
 
-/// Where numbers are, with their signs and exponents.
+/// Returns the byte ranges of the numbers in a text, with their signs and exponents.
 fn numbers(bytes: &[u8]) -> Vec<Range<usize>> {
     let mut found: Vec<Range<usize>> = Vec::new();
     for (at, byte) in bytes.iter().enumerate() {

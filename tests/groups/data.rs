@@ -1,4 +1,4 @@
-//! What is read and written: courses, streams, profiles, kernels as texts, and the source itself.
+//! Tests of data that is read and written: courses, streams, profiles, texts of kernels, and the source itself.
 
 #[path = "../arrows.rs"]
 mod arrows;

@@ -1,4 +1,4 @@
-//! The program as a process: its commands, its terminal, its room.
+//! Tests of the program as a process: its commands, its terminal, its room.
 
 #[path = "../../crates/tiny-llama/tests/support/adapter.rs"]
 mod adapter;

@@ -1,4 +1,4 @@
-//! The screen without a terminal: what it knows, what it draws, what its keys do.
+//! Tests of the screen without a terminal: its state, its drawing and its keys.
 
 #[path = "../exercises.rs"]
 mod exercises;

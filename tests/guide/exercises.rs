@@ -9,13 +9,15 @@ use perflings::judge::kernel::KernelVerdict;
 use super::session::play_recording;
 use super::*;
 
-fn news(app: &mut App, news: ExerciseNews) {
-    let at = app.mode.exercise().expect("open");
-    let exercise = app.lesson.course.exercises[at].id.clone();
+/// Sends news about the open exercise, and removes the notice about it.
+fn send_news(app: &mut App, news: ExerciseNews) {
+    let index = app.mode.exercise().expect("open");
+    let exercise = app.lesson.course.exercises[index].id.clone();
     update(app, Message::Exercise { exercise, news });
     app.view.notice = None;
 }
 
+/// Opens each exercise of the course and reaches its states.
 pub(super) fn exercises(reached: &mut ReachedSentences) {
     for exercise in &at_stage(1).lesson.course.exercises {
         let mut app = at_stage(1);
@@ -27,74 +29,81 @@ pub(super) fn exercises(reached: &mut ReachedSentences) {
         reached.act(&mut app, Action::Lesson);
         reached.act(&mut app, Action::Reset);
         app.view.confirm = None;
-        if let Some(detective) = app.detective() {
-            if detective.profile.is_none() {
-                play_recording(&mut app);
-            }
-            reached.check_without_notice(&mut app);
-            reached.act(&mut app, Action::Lesson);
-            reached.act(&mut app, Action::Answer(0));
-            reached.check_without_notice(&mut app);
-            reached.act(&mut app, Action::Lesson);
+        if app.detective().is_some() {
+            recorded_run(reached, &mut app);
             continue;
         }
         reached.act(&mut app, Action::Knobs);
         app.view.notice = None;
-        for passed in [false, true] {
-            let answer = AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]);
-            let kept = ExerciseNews::Answers {
-                answer: answer.clone(),
-                saved: false,
-            };
-            news(&mut app, kept);
-            reached.check(&app);
-            let saved = true;
-            news(&mut app, ExerciseNews::Answers { answer, saved });
-            hear(&mut app, Event::Paused { slot: Slot::A });
-            for found in [
-                ExerciseNews::Measuring(Box::default()),
-                ExerciseNews::Measured(Box::new(Measurement {
-                    passed,
-                    ..Measurement::default()
-                })),
-            ] {
-                news(&mut app, found);
-                reached.check(&app);
-            }
-            act(&mut app, Action::Answer(0));
-            reached.check_without_notice(&mut app);
-        }
-        for found in [
-            ExerciseNews::Begun,
-            ExerciseNews::Checked(Box::new(KernelVerdict {
-                facts: KernelReport {
-                    failed: Some("no device".to_owned()),
-                    ..KernelReport::default()
-                },
-                ..KernelVerdict::default()
-            })),
-            ExerciseNews::Checked(Box::default()),
-            ExerciseNews::Checked(Box::new(KernelVerdict {
-                passed: true,
-                ..KernelVerdict::default()
-            })),
-        ] {
-            news(&mut app, found);
-            for _ in 0..2 {
-                reached.check(&app);
-                act(&mut app, Action::Lesson);
-            }
-        }
-        news(&mut app, ExerciseNews::Checked(Box::default()));
-        for _ in 0..8 {
-            act(&mut app, Action::Hint);
-        }
-        app.view.notice = None;
-        app.view.lesson_open = true;
-        reached.check(&app);
+        measurements(reached, &mut app);
+        checks_of_a_kernel(reached, &mut app);
     }
 }
 
+/// Plays the recorded run and names its fault.
+fn recorded_run(reached: &mut ReachedSentences, app: &mut App) {
+    if app.detective().expect("open").profile.is_none() {
+        play_recording(app);
+    }
+    reached.check_without_notice(app);
+    reached.act(app, Action::Lesson);
+    reached.act(app, Action::Answer(0));
+    reached.check_without_notice(app);
+    reached.act(app, Action::Lesson);
+}
+
+/// Answers a config exercise and measures it, without and with success.
+fn measurements(reached: &mut ReachedSentences, app: &mut App) {
+    for passed in [false, true] {
+        for saved in [false, true] {
+            let answer = AnswerFile::Given(vec![("batch".to_owned(), "8".to_owned())]);
+            send_news(app, ExerciseNews::Answers { answer, saved });
+            reached.check(app);
+        }
+        hear(app, Event::Paused { slot: Slot::A });
+        send_news(app, ExerciseNews::Measuring(Box::default()));
+        reached.check(app);
+        let result = Measurement {
+            passed,
+            ..Measurement::default()
+        };
+        send_news(app, ExerciseNews::Measured(Box::new(result)));
+        reached.check(app);
+        act(app, Action::Answer(0));
+        reached.check_without_notice(app);
+    }
+}
+
+/// Checks a kernel with each outcome, and asks for all hints.
+fn checks_of_a_kernel(reached: &mut ReachedSentences, app: &mut App) {
+    let mut no_device = KernelVerdict::default();
+    no_device.facts.failed = Some("no device".to_owned());
+    let passed = KernelVerdict {
+        passed: true,
+        ..KernelVerdict::default()
+    };
+    for news in [
+        ExerciseNews::Begun,
+        ExerciseNews::Checked(Box::new(no_device)),
+        ExerciseNews::Checked(Box::default()),
+        ExerciseNews::Checked(Box::new(passed)),
+    ] {
+        send_news(app, news);
+        for _ in 0..2 {
+            reached.check(app);
+            act(app, Action::Lesson);
+        }
+    }
+    send_news(app, ExerciseNews::Checked(Box::default()));
+    for _ in 0..8 {
+        act(app, Action::Hint);
+    }
+    app.view.notice = None;
+    app.view.lesson_open = true;
+    reached.check(app);
+}
+
+/// Plays a mystery from its beginning to giving up.
 pub(super) fn mysteries(reached: &mut ReachedSentences) {
     let options = Options {
         mystery: Some((Some(14), 1)),

@@ -1,43 +1,36 @@
-//! The exercises of the course: every solution passes, every starter fails where it says it does, and every wrong solution
-//! is refused with words that name its idea.
+//! The exercises of the course: every solution passes, every starter fails the checks that it declares, and every wrong solution is refused with
+//! a line that names its mistake.
 
 use std::path::Path;
 
 use perflings::course::exercise::kernel::SEED;
 use perflings::course::{Course, CourseFiles};
 use perflings::judge::Outcome;
-use perflings::judge::kernel::KernelVerdict;
 use protocol::KernelStarter;
 
-use super::{exercises, job_of, on_lavapipe};
+use super::{exercises, job_of, on_lavapipe, solution_of};
 
-/// A CPU driver has no matrix cores: the host alone says whether a kernel for them is right.
+/// A CPU driver has no matrix cores, so only the host runs a kernel for them.
 #[test]
 fn a_kernel_for_matrix_cores_is_run_on_the_host() {
-    let job = job_of("matrix-cores", |_, _, solution| Ok(solution.to_owned()));
+    let job = solution_of("matrix-cores");
     let Some(report) = on_lavapipe(&job) else {
         return;
     };
     let why = report.facts.host_only.as_deref().unwrap_or_default();
     assert!(why.contains("a GPU with matrix cores does"), "{why}");
     assert!(report.passed && report.swap.is_none(), "{:#?}", report.card);
-    // Three of the exercise, one drawn for each of its three sizes, a medium one, and those that the text names.
+    // The exercise has three shapes. One is drawn for each of its three sizes, one is medium, and the text names others.
     assert!(report.facts.files[0].shapes.len() > 7);
-    let said =
+    let note =
         "only small sizes ran, on the host; no device ran the kernel and nothing was timed: ";
-    assert!(report.card.iter().any(|line| line.text.starts_with(said)));
-}
-
-fn check(id: &str, solution: bool) -> Option<KernelVerdict> {
-    on_lavapipe(&job_of(id, |_, starter, fixed| {
-        Ok(if solution { fixed } else { starter }.to_owned())
-    }))
+    assert!(report.card.iter().any(|line| line.text.starts_with(note)));
 }
 
 #[test]
 fn every_solution_passes() {
     for (exercise, _) in exercises() {
-        let Some(report) = check(&exercise.id, true) else {
+        let Some(report) = on_lavapipe(&solution_of(&exercise.id)) else {
             return;
         };
         assert!(report.passed, "{}: {:#?}", exercise.id, report.card);
@@ -56,7 +49,8 @@ fn every_solution_passes() {
 #[test]
 fn every_starter_fails_as_declared() {
     for (exercise, kernels) in exercises() {
-        let Some(report) = check(&exercise.id, false) else {
+        let starter = job_of(&exercise.id, |_, starter, _| Ok(starter.to_owned()));
+        let Some(report) = on_lavapipe(&starter) else {
             return;
         };
         assert!(!report.passed, "{}: {:#?}", exercise.id, report.card);
@@ -83,9 +77,9 @@ fn every_starter_fails_as_declared() {
     }
 }
 
-/// From the folder, so that a new one needs no new build.
+/// The course is read from its folder, so that a new wrong solution needs no new build.
 #[test]
-fn every_wrong_solution_is_refused_by_its_idea() {
+fn every_wrong_solution_is_refused_with_a_line_that_names_its_mistake() {
     let root = CourseFiles::folder(Path::new(env!("CARGO_MANIFEST_DIR"))).expect("the course");
     let course = Course::open(&root);
     let mut failures = Vec::new();
@@ -97,12 +91,15 @@ fn every_wrong_solution_is_refused_by_its_idea() {
         assert!(kernels.wrong.len() >= 4, "{} has too few", exercise.path);
         for wrong in &kernels.wrong {
             let job = kernels.job(&exercise.id, SEED, |name| {
-                let mut all = kernels.kernels.iter();
-                let at = all.position(|kernel| kernel.file.name == name);
-                let at = at.expect("is there");
-                let text = match at == wrong.kernel {
-                    true => &wrong.text,
-                    false => &kernels.kernels[at].file.solution,
+                let index = kernels
+                    .kernels
+                    .iter()
+                    .position(|kernel| kernel.file.name == name)
+                    .expect("the file exists");
+                let text = if index == wrong.kernel {
+                    &wrong.text
+                } else {
+                    &kernels.kernels[index].file.solution
                 };
                 Ok(text.clone())
             });
@@ -116,8 +113,10 @@ fn every_wrong_solution_is_refused_by_its_idea() {
                 .filter(|line| line.good != Some(true))
                 .collect();
             if report.passed || !lines.iter().any(|line| line.text.contains(&wrong.refused)) {
-                let at = format!("{}/wrong.toml, {}", exercise.path, wrong.name);
-                failures.push(format!("{at}: passed: {}, {lines:#?}", report.passed));
+                failures.push(format!(
+                    "{}/wrong.toml, {}: passed: {}, {lines:#?}",
+                    exercise.path, wrong.name, report.passed
+                ));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! What only running shows: each fault is provoked on a CPU driver of Vulkan.
+//! Faults that only a run shows. Each is provoked on a CPU driver of Vulkan.
 
 use std::time::Duration;
 
@@ -7,9 +7,9 @@ use perflings::judge::kernel::KernelVerdict;
 use protocol::KernelFaultKind as Kind;
 use protocol::config::{Preset, RunConfig};
 
-use super::{adapter, check, complaints, edited, exercises, job_of, on_lavapipe};
+use super::{adapter, check, complaints, edited, exercises, on_lavapipe, solution_of};
 
-/// The fault of the first file.
+/// Returns the fault of the first file. Fails if there is none, or if the kernel passed.
 #[track_caller]
 fn fault(report: &KernelVerdict) -> (Kind, String) {
     let fault = report.facts.files[0]
@@ -20,8 +20,9 @@ fn fault(report: &KernelVerdict) -> (Kind, String) {
     (fault.kind, fault.text)
 }
 
+/// Asserts that the solution of `swiglu` with `from` replaced by `to` has a fault of this kind and text.
 #[track_caller]
-fn fails(from: &str, to: &str, kind: Kind, text: &str) {
+fn assert_fails(from: &str, to: &str, kind: Kind, text: &str) {
     if let Some(report) = on_lavapipe(&edited("swiglu", from, to)) {
         assert_eq!(fault(&report), (kind, text.to_owned()));
         let line = &complaints(&report)[0];
@@ -34,14 +35,15 @@ fn fails(from: &str, to: &str, kind: Kind, text: &str) {
 
 #[test]
 fn wrong_numbers() {
-    fails(
+    assert_fails(
         "s * up[i]",
         "s * up[i] + 1.0",
         Kind::Wrong,
-        "`out[0]` is 1.01768 and should be 0.01768; it is the only element, off by 1.0e0 where rounding explains 2.4e-8",
+        "`out[0]` is 1.01768 and should be 0.01768; it is the only element, off by 1.0e0 where \
+         rounding explains 2.4e-8",
     );
-    // Division by zero is a number of its own in f32.
-    fails(
+    // In f32, a division by zero gives an infinity and not an error.
+    assert_fails(
         "s * up[i]",
         "s * up[i] / f32(id.y)",
         Kind::Wrong,
@@ -50,8 +52,8 @@ fn wrong_numbers() {
 }
 
 #[test]
-fn integer_division_by_zero_ends_nothing() {
-    // WGSL says that i / 0 is i; some drivers give another number. The check goes on, and names the line.
+fn an_integer_division_by_zero_does_not_end_the_check() {
+    // In WGSL i / 0 is i; some drivers give another number. The check goes on, and names the line.
     let job = edited(
         "swiglu",
         "let g = gate[i];",
@@ -68,8 +70,8 @@ fn integer_division_by_zero_ends_nothing() {
 }
 
 #[test]
-fn elements_that_nobody_wrote() {
-    fails(
+fn elements_that_no_invocation_writes() {
+    assert_fails(
         "out[i] =",
         "if (i % 2u == 1u) { return; }\n out[i] =",
         Kind::Unwritten,
@@ -78,15 +80,15 @@ fn elements_that_nobody_wrote() {
 }
 
 #[test]
-fn indices_outside() {
+fn indices_out_of_bounds() {
     let next = "; compare the index with the size first";
-    fails(
+    assert_fails(
         "i >= N",
         "i >= N + 3u",
         Kind::OutOfBounds,
         &format!("line 16, column 13: `gate[i]` accesses element 1, but `gate` has length 1{next}"),
     );
-    fails(
+    assert_fails(
         "* up[i]",
         "* up[i + 1u]",
         Kind::OutOfBounds,
@@ -94,7 +96,7 @@ fn indices_outside() {
             "line 18, column 18: `up[i + 1u]` accesses element 1, but `up` has length 1{next}"
         ),
     );
-    fails(
+    assert_fails(
         "out[i] =",
         "out[i - 1u] =",
         Kind::OutOfBounds,
@@ -102,25 +104,27 @@ fn indices_outside() {
             "line 18, column 5: `out[i - 1u]` accesses element -1, but `out` has length 1{next}"
         ),
     );
-    fails(
+    assert_fails(
         "out[i] =",
         "if (i == 5u) { out[i * 1000000u] = 1.0; } out[i] =",
         Kind::OutOfBounds,
         &format!(
-            "line 18, column 20: `out[i * 1000000u]` accesses element 5000000, but `out` has length 997{next}"
+            "line 18, column 20: `out[i * 1000000u]` accesses element 5000000, but `out` has \
+             length 997{next}"
         ),
     );
-    fails(
+    assert_fails(
         "i >= N",
         "i >= arrayLength(&out)",
         Kind::OutOfBounds,
-        "writes out of bounds: `out[1]`, but `out` has length 1; a buffer may be longer than its tensor, so compare with the size and not with arrayLength",
+        "writes out of bounds: `out[1]`, but `out` has length 1; a buffer may be longer than its \
+         tensor, so compare with the size and not with arrayLength",
     );
 }
 
 #[test]
 fn inputs_that_are_written() {
-    fails(
+    assert_fails(
         "out[i] =",
         "gate[i] = 0.0; out[i] =",
         Kind::WroteInput,
@@ -129,7 +133,7 @@ fn inputs_that_are_written() {
 }
 
 #[test]
-fn workgroup_memory_has_ends_too() {
+fn indices_out_of_bounds_of_workgroup_memory() {
     let Some(report) = on_lavapipe(&edited(
         "rms-norm",
         "held[c] = value;",
@@ -141,13 +145,14 @@ fn workgroup_memory_has_ends_too() {
     assert_eq!(kind, Kind::OutOfBounds);
     assert_eq!(
         text,
-        "line 25, column 9: `held[c + 1u]` accesses element 1, but `held` has length 1; compare the index with the size first"
+        "line 25, column 9: `held[c + 1u]` accesses element 1, but `held` has length 1; compare \
+         the index with the size first"
     );
 }
 
-/// Which invocation is the first to go outside differs from run to run.
+/// Which invocation is the first out of bounds differs from run to run, so the index is not compared.
 #[test]
-fn an_invocations_own_arrays_and_vectors_have_ends_too() {
+fn indices_out_of_bounds_of_an_invocations_own_arrays_and_vectors() {
     for (declared, written, array, count) in [
         ("var own: array<f32, 4>;", "own[i]", "own", 4),
         ("var three = vec3(1.0);", "three[i]", "three", 3),
@@ -171,11 +176,12 @@ fn an_invocations_own_arrays_and_vectors_have_ends_too() {
     }
 }
 
-/// Found by who touches what between two barriers, so that it makes no difference whether a device's lanes run together.
+/// A race is found from the elements that each invocation reads and writes between two barriers, so it makes no difference whether the lanes
+/// of a device run together.
 #[test]
 fn a_missing_barrier() {
     let barrier = "        workgroupBarrier();\n";
-    let races = |id: &str, from: &str, to: &str, text: &str| {
+    let assert_races = |id: &str, from: &str, to: &str, place: &str| {
         let mut job = edited(id, from, to);
         let file = &mut job.files[0].text;
         *file = file.replace(
@@ -185,41 +191,41 @@ fn a_missing_barrier() {
         let Some(report) = on_lavapipe(&job) else {
             return;
         };
-        let (kind, said) = fault(&report);
-        assert_eq!(kind, Kind::Races, "{said}");
-        assert!(said.starts_with(text), "{said}");
-        assert!(said.contains("no barrier between them"), "{said}");
+        let (kind, text) = fault(&report);
+        assert_eq!(kind, Kind::Races, "{text}");
+        assert!(text.starts_with(place), "{text}");
+        assert!(text.contains("no barrier between them"), "{text}");
     };
-    // Between the rounds of a reduction.
-    races(
+    // The barrier between the rounds of a reduction is missing.
+    assert_races(
         "rms-norm",
         &format!("        }}\n{barrier}    }}\n    let total"),
         "        }\n    }\n    let total",
         "line 33, column ",
     );
-    // Only before the last reading, at an index that is a number.
-    races(
+    // Only the barrier before the last read is missing.
+    assert_races(
         "rms-norm",
         barrier,
         "        if (half > 1u) { workgroupBarrier(); }\n",
         "line 3",
     );
-    // The other kind of barrier, for buffers.
-    races(
+    // The barrier is one for buffers, not for workgroup memory.
+    assert_races(
         "matmul",
         "        workgroupBarrier();\n        for",
         "        storageBarrier();\n        for",
         "line ",
     );
-    // A single number that one invocation writes and all read.
-    races(
+    // One invocation writes a variable, and all read it.
+    assert_races(
         "rms-norm",
         "    let total = sums[0];",
         "    if (lane == 0u) { most = sums[0]; }\n    let total = most;",
         "line ",
     );
-    // Two write one element.
-    races(
+    // Two invocations write one element.
+    assert_races(
         "softmax",
         "shared_values[lane] = sum;",
         "shared_values[lane / 2u] = sum;",
@@ -227,9 +233,8 @@ fn a_missing_barrier() {
     );
 }
 
-/// One that everybody waits for is none.
 #[test]
-fn a_single_number_may_be_shared() {
+fn a_variable_that_is_read_after_a_barrier_is_no_race() {
     let from = "    let total = sums[0];";
     let to = "    if (lane == 0u) { most = sums[0]; most += 0.0; }\n    workgroupBarrier();\n    let total = most;";
     let mut job = edited("rms-norm", from, to);
@@ -243,12 +248,11 @@ fn a_single_number_may_be_shared() {
     }
 }
 
-/// Tiles of two axes, and rows that nobody shares.
 #[test]
-fn tiles_of_two_axes_are_watched_too() {
-    let tiles = |id: &str, barrier: &str| {
+fn races_in_tiles_of_two_axes() {
+    let with_barrier = |barrier: &str| {
         let mut job = edited(
-            id,
+            "matmul",
             "tile_b: array<f32, TILE * TILE>",
             "tile_b: array<array<f32, TILE>, TILE>",
         );
@@ -262,16 +266,16 @@ fn tiles_of_two_axes_are_watched_too() {
         );
         on_lavapipe(&job)
     };
-    if let Some(report) = tiles("matmul", "workgroupBarrier();") {
+    if let Some(report) = with_barrier("workgroupBarrier();") {
         assert!(report.passed, "{:#?}", report.card);
     }
-    if let Some(report) = tiles("matmul", "") {
+    if let Some(report) = with_barrier("") {
         assert_eq!(fault(&report).0, Kind::Races);
     }
 }
 
 #[test]
-fn loops_that_only_running_shows() {
+fn an_endless_loop_that_the_text_does_not_show() {
     let endless = "var k = 1u;\n    loop { k = k * 2654435761u; if (k == 0u) { break; } }\n    let g = gate[i] + f32(k);";
     if let Some(report) = on_lavapipe(&edited("swiglu", "let g = gate[i];", endless)) {
         let (kind, text) = fault(&report);
@@ -283,7 +287,7 @@ fn loops_that_only_running_shows() {
     }
 }
 
-/// No loop is too long, and yet the launch is: 128,000 invocations with 30,000 rounds each.
+/// Each loop ends, but the launch takes too long: 128,000 invocations have 30,000 rounds each.
 #[test]
 fn launches_that_take_too_long_are_given_up() {
     let mut job = edited(
@@ -308,7 +312,8 @@ fn launches_that_take_too_long_are_given_up() {
     assert_eq!(fault.kind, Kind::Endless);
     assert_eq!(
         fault.text,
-        "does not end: the kernel was still running after 5 s of processor time. The condition of a loop stays true, or the kernel is far too slow"
+        "does not end: the kernel was still running after 5 s of processor time. The condition \
+         of a loop stays true, or the kernel is far too slow"
     );
     assert!(report.facts.restart && !report.passed);
     assert_eq!(
@@ -318,14 +323,16 @@ fn launches_that_take_too_long_are_given_up() {
 }
 
 #[test]
-fn a_broken_file_beside_a_right_one() {
+fn the_card_of_a_file_that_does_not_compile_and_of_one_that_is_right() {
     let Some(report) = on_lavapipe(&edited("swiglu", "let i = id.x;", "let i = id.x")) else {
         return;
     };
-    // How near to its bound a right kernel comes is the driver's matter.
-    let lines = report.card.iter().map(|line| line.text.as_str());
-    let card = lines.filter_map(|line| line.split(": errors up to ").next());
-    let card: Vec<&str> = card.collect();
+    // The errors of a right kernel depend on the driver.
+    let card: Vec<&str> = report
+        .card
+        .iter()
+        .filter_map(|line| line.text.split(": errors up to ").next())
+        .collect();
     assert_eq!(
         card,
         [
@@ -335,21 +342,24 @@ fn a_broken_file_beside_a_right_one() {
             "backward.wgsl",
             "compiles: workgroups of 64 × 1 × 1",
             "correct at N = 1 · N = 997 · N = 130 · N = 2097152 · 2 drawn for this check",
-            "line 19: `exp`: the exponential overflows here: WGSL does not promise its limit; write a limit inside: `exp(min(x, 80.0))`, `tanh(clamp(x, -15.0, 15.0))`",
+            "line 19: `exp`: the exponential overflows here: WGSL does not promise its limit; \
+             write a limit inside: `exp(min(x, 80.0))`, `tanh(clamp(x, -15.0, 15.0))`",
             "every output is right, forward and backward: starter.wgsl does not compile",
         ]
     );
     assert!(!report.passed && report.swap.is_none());
 }
 
-/// At the sizes of the model that trains, on every device: what is right only where it is small does not get in.
+/// A kernel is also run at the sizes of the model that trains, so one that is right only at small sizes is refused.
 #[test]
-fn what_is_wrong_at_the_models_sizes_is_refused() {
+fn a_kernel_that_is_wrong_at_the_models_sizes_is_refused() {
     let config = RunConfig::preset(Preset::Tiny);
     let in_model = |id: &str, from: &str, to: &str| {
         let mut job = edited(id, from, to);
-        let found = exercises().find(|(exercise, _)| exercise.id == id);
-        job.shapes = found.expect("is there").1.in_model(&config).shapes;
+        let (_, kernels) = exercises()
+            .find(|(exercise, _)| exercise.id == id)
+            .expect("the exercise exists");
+        job.shapes = kernels.in_model(&config).shapes;
         job.timed = false;
         job
     };
@@ -381,23 +391,23 @@ fn what_is_wrong_at_the_models_sizes_is_refused() {
         "// Mine.\n    let t = row / H;",
     ));
     let swap = report.expect("there is a driver").swap.expect("it passed");
-    let turned = |heads: usize| swap.sizes.iter().any(|sizes| sizes["H"] == heads as u64);
+    let has_heads = |heads: usize| swap.sizes.iter().any(|sizes| sizes["H"] == heads as u64);
     assert!(
-        turned(config.model.heads) && turned(config.model.kv_heads),
+        has_heads(config.model.heads) && has_heads(config.model.kv_heads),
         "{:?}",
         swap.sizes
     );
 }
 
 #[test]
-fn what_passes_can_be_swapped_in() {
+fn a_kernel_that_passes_can_replace_a_part_of_the_model() {
     let job = edited("swiglu", "// One invocation", "// My own: one invocation");
     let Some(report) = on_lavapipe(&job) else {
         return;
     };
     assert!(report.passed, "{:#?}", report.card);
     assert_eq!(complaints(&report), Vec::<String>::new());
-    let swap = report.swap.expect("is to be swapped in");
+    let swap = report.swap.expect("the exercise replaces a part");
     assert_eq!(
         (
             swap.part.as_str(),
@@ -407,15 +417,15 @@ fn what_passes_can_be_swapped_in() {
         ("mlp.activation", 2, [64, 1, 1])
     );
     assert!(swap.kernels[0].text.contains("{{N}}"));
-    // An exercise that replaces nothing swaps nothing.
-    let matmul = job_of("matmul", |_, _, solution| Ok(solution.to_owned()));
+    // This exercise replaces no part.
+    let matmul = solution_of("matmul");
     let report = on_lavapipe(&matmul).expect("there is a driver");
     assert!(report.passed && report.swap.is_none());
 }
 
 #[test]
-fn devices_that_are_not_here() {
-    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+fn devices_that_this_machine_does_not_have() {
+    let job = solution_of("copy");
     let report = check(&job, "tpu", CheckLimits::default());
     assert_eq!(
         report.facts.failed.as_deref(),
@@ -427,7 +437,7 @@ fn devices_that_are_not_here() {
         ["not checked: unknown device `tpu`; write auto, cpu, gpu, gpu:N or vulkan-cpu"]
     );
     let report = check(&job, "gpu:99", CheckLimits::default());
-    let why = report.facts.failed.expect("nobody has a hundred");
+    let why = report.facts.failed.expect("no machine has 100 GPUs");
     assert!(
         why.starts_with("gpu:99: there are ")
             || why.starts_with("gpu:99: no GPU found")

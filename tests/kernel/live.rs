@@ -1,4 +1,4 @@
-//! Kernels in the running model.
+//! A learner's kernels in the running model: which are adopted, and what a launch computes.
 
 use burn::tensor::{Device, DeviceKind, Tensor};
 use burn_cubecl::CubeBackend;
@@ -6,35 +6,45 @@ use engine::kernel_check::learner_kernel::{self, LearnerKernels, LiveKernel, Wor
 use engine::kernel_check::{CheckLimits, adopt};
 use protocol::{KernelSwap, KernelText};
 
-use super::{adapter, check, edited, job_of};
+use super::{adapter, check, edited, solution_of};
 
+/// Returns a swap of a part for kernels with these texts.
 fn swap(part: &str, texts: &[&str]) -> KernelSwap {
-    let kernels = texts.iter().map(|text| KernelText {
-        text: (*text).to_owned(),
-        workgroup: [64, 1, 1],
-    });
     KernelSwap {
         exercise: "test".to_owned(),
         part: part.to_owned(),
-        kernels: kernels.collect(),
+        kernels: texts
+            .iter()
+            .map(|text| KernelText {
+                text: (*text).to_owned(),
+                workgroup: [64, 1, 1],
+            })
+            .collect(),
         sizes: Vec::new(),
     }
 }
 
 #[test]
-fn only_what_fits_gets_in() {
+fn only_kernels_that_fit_a_part_are_adopted() {
     let learner = LearnerKernels::default();
     let good = "fn f() -> u32 { return {{ ROWS }}u * {{COLS}}u; }";
-    assert_eq!(adopt(&learner, &swap("norm9", &[good])), Err("no part of the model is called `norm9`; these can be replaced: mlp.activation, norm1, attention.rope".to_owned()));
+    assert_eq!(
+        adopt(&learner, &swap("norm9", &[good])),
+        Err(
+            "no part of the model is called `norm9`; these can be replaced: \
+             mlp.activation, norm1, attention.rope"
+                .to_owned()
+        )
+    );
     assert_eq!(
         adopt(&learner, &swap("norm1", &[good, good])),
         Err("`norm1` needs 1 kernels, and there are 2".to_owned())
     );
     assert!(learner.part_in_use("norm1").is_none());
     assert_eq!(adopt(&learner, &swap("norm1", &[good])), Ok(()));
-    let first = learner.part_in_use("norm1").expect("is in");
+    let first = learner.part_in_use("norm1").expect("it was adopted");
     assert_eq!(first.swap.exercise, "test");
-    // The last good one stays.
+    // A kernel that does not fit leaves the one before it in use.
     assert_eq!(
         adopt(
             &learner,
@@ -49,8 +59,9 @@ fn only_what_fits_gets_in() {
     );
     assert!(std::sync::Arc::ptr_eq(
         &first,
-        &learner.part_in_use("norm1").expect("is still in")
+        &learner.part_in_use("norm1").expect("it stays in use")
     ));
+    // No kernel restores the model's own.
     assert_eq!(adopt(&learner, &swap("norm1", &[])), Ok(()));
     assert!(learner.part_in_use("norm1").is_none());
 }
@@ -69,7 +80,9 @@ fn a_kernel_that_passed_computes_for_the_model() {
     };
     let learner = LearnerKernels::default();
     adopt(&learner, &swap).expect("fits");
-    let live = learner.part_in_use("mlp.activation").expect("is in");
+    let live = learner
+        .part_in_use("mlp.activation")
+        .expect("it was adopted");
 
     let count = 997_usize;
     let values = |shift: f32| {
@@ -77,18 +90,14 @@ fn a_kernel_that_passed_computes_for_the_model() {
             .map(|i| (i as f32 * 0.37 + shift).sin() * 3.0)
             .collect::<Vec<f32>>()
     };
-    let (gate, up) = (values(0.0), values(1.0));
-    let tensor = |values: &[f32]| Tensor::<1>::from_floats(values, &device);
-    let primitive = |tensor: Tensor<1>| {
-        tensor
+    let gate = values(0.0);
+    let up = values(1.0);
+    let on_device = |values: &[f32]| {
+        Tensor::<1>::from_floats(values, &device)
             .try_into_primitive::<CubeBackend>()
-            .expect("is on the device")
+            .expect("the tensor is on the device")
     };
-    let (g, u, out) = (
-        primitive(tensor(&gate)),
-        primitive(tensor(&up)),
-        primitive(tensor(&vec![0.0; count])),
-    );
+    let [g, u, out] = [&gate, &up, &vec![0.0; count]].map(|values| on_device(values));
     let whole = LiveKernel {
         live: &live,
         which: 0,
@@ -100,7 +109,7 @@ fn a_kernel_that_passed_computes_for_the_model() {
     let found = Tensor::<1>::from_primitive::<CubeBackend>(out)
         .into_data()
         .try_to_vec::<f32>()
-        .expect("reads");
+        .expect("the device answers");
     for ((g, u), found) in gate.iter().zip(&up).zip(&found) {
         assert!((g / (1.0 + (-g).exp()) * u - found).abs() < 1e-5);
     }
@@ -114,12 +123,12 @@ fn a_kernel_that_passed_computes_for_the_model() {
 }
 
 #[test]
-fn every_part_an_exercise_replaces_is_there() {
+fn every_part_that_an_exercise_replaces_exists_with_its_kernels_and_sizes() {
     for (exercise, kernels) in super::exercises() {
         let Some(part) = &kernels.replaces else {
             continue;
         };
-        let job = job_of(&exercise.id, |_, _, solution| Ok(solution.to_owned()));
+        let job = solution_of(&exercise.id);
         let kernels = job
             .files
             .iter()
@@ -130,7 +139,7 @@ fn every_part_an_exercise_replaces_is_there() {
             .collect();
         let known = learner_kernel::PARTS
             .iter()
-            .find(|(name, _, _)| name == part)
+            .find(|known| known.name == part)
             .unwrap_or_else(|| panic!("{part} is no part"));
         let swap = KernelSwap {
             exercise: exercise.id.clone(),
@@ -138,10 +147,10 @@ fn every_part_an_exercise_replaces_is_there() {
             kernels,
             ..KernelSwap::default()
         };
-        assert_eq!(known.1, swap.kernels.len());
+        assert_eq!(known.kernels, swap.kernels.len());
         let sizes: Vec<&str> = job.shapes[0].sizes.keys().map(String::as_str).collect();
         assert!(
-            sizes.iter().all(|size| known.2.contains(size)),
+            sizes.iter().all(|size| known.sizes.contains(size)),
             "{part}: {sizes:?}"
         );
     }

@@ -1,4 +1,5 @@
-//! What `course check --mutants` makes from the solutions: enough kernels, all of them programs; the right ones compute the same.
+//! The kernels that `course check --mutants` makes from the solutions: there are enough of them, all compile, and those that are meant to be
+//! right compute what the solution computes.
 
 use std::collections::HashSet;
 
@@ -7,24 +8,25 @@ use protocol::{KernelFile, KernelShape, template};
 use wgsl_lockstep::Shader;
 use wgsl_lockstep::mutants::{Mutant, make};
 
-use super::{exercises, job_of};
+use super::{exercises, solution_of};
 
-/// Every solution with the sizes of its exercise.
+/// Returns every file of a solution with the shapes of its exercise.
 fn solutions() -> Vec<(KernelFile, Vec<KernelShape>)> {
-    let jobs = exercises()
-        .map(|(exercise, _)| job_of(&exercise.id, |_, _, solution| Ok(solution.to_owned())));
-    let all = jobs.flat_map(|job| {
-        let mut shapes = job.shapes;
-        // Those of the exercise are enough to find a mistake of an operator.
-        shapes.retain(|shape| !shape.is_drawn());
-        job.files
-            .into_iter()
-            .map(move |file| (file, shapes.clone()))
-    });
-    all.collect()
+    exercises()
+        .map(|(exercise, _)| solution_of(&exercise.id))
+        .flat_map(|job| {
+            let mut shapes = job.shapes;
+            // The shapes that the exercise declares are enough to find a mistake of an operator.
+            shapes.retain(|shape| !shape.is_drawn());
+            job.files
+                .into_iter()
+                .map(move |file| (file, shapes.clone()))
+        })
+        .collect()
 }
 
-fn made(solutions: &[(KernelFile, Vec<KernelShape>)], right: bool, count: usize) -> Vec<Mutant> {
+/// Makes `count` mutants of the solutions, all of which parse.
+fn mutants(solutions: &[(KernelFile, Vec<KernelShape>)], right: bool, count: usize) -> Vec<Mutant> {
     let texts: Vec<&str> = solutions
         .iter()
         .map(|(file, _)| file.text.as_str())
@@ -36,27 +38,27 @@ fn made(solutions: &[(KernelFile, Vec<KernelShape>)], right: bool, count: usize)
 }
 
 #[test]
-fn there_are_enough_of_them_for_every_exercise() {
+fn there_are_enough_mutants_of_every_solution() {
     let solutions = solutions();
     for (right, count) in [(false, 600), (true, 150)] {
-        let all = made(&solutions, right, count);
+        let all = mutants(&solutions, right, count);
         assert_eq!(all.len(), count);
         let texts: HashSet<&str> = all.iter().map(|mutant| mutant.text.as_str()).collect();
-        assert_eq!(texts.len(), count, "each once");
+        assert_eq!(texts.len(), count, "no text occurs twice");
         let kernels: HashSet<usize> = all.iter().map(|mutant| mutant.kernel).collect();
         assert_eq!(kernels.len(), solutions.len());
         assert_eq!(
             all,
-            made(&solutions, right, count),
+            mutants(&solutions, right, count),
             "equal seeds make equal kernels"
         );
     }
 }
 
 #[test]
-fn right_variants_compute_what_the_solution_does_and_a_wrong_one_does_not() {
+fn right_mutants_compute_what_the_solution_does_and_a_wrong_one_does_not() {
     let solutions = solutions();
-    for mutant in made(&solutions, true, 22) {
+    for mutant in mutants(&solutions, true, 22) {
         let (file, shapes) = &solutions[mutant.kernel];
         let found = equal(file, shapes, &mutant.text, 1);
         assert_eq!(found, Ok(()), "{}: {}", mutant.operator, mutant.text);

@@ -1,4 +1,4 @@
-//! Checks in a process of their own: every job gets its report, whatever becomes of that process.
+//! Checks in a process of their own: every job gets a report, even if that process ends, hangs or cannot be started.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use perflings::measure::kernel_checker::Checker;
 use protocol::handle::EngineCommand;
 use protocol::{Command, Event, KernelFaultKind, KernelJob, StreamLine};
 
-use super::{edited, job_of, on_lavapipe};
+use super::{edited, job_of, on_lavapipe, solution_of};
 
 fn engine() -> EngineCommand {
     EngineCommand::new(env!("CARGO_BIN_EXE_perflings"), ["engine"])
@@ -16,7 +16,7 @@ fn engine() -> EngineCommand {
 
 #[test]
 fn one_process_checks_many_times() {
-    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+    let job = solution_of("copy");
     if on_lavapipe(&job).is_none() {
         return;
     }
@@ -27,7 +27,7 @@ fn one_process_checks_many_times() {
         let verdict = judged(&job, report);
         assert!(verdict.passed, "{:#?}", verdict.card);
     }
-    // Given up while it was checked: its process ends, and the next job is answered by another one.
+    // A job that is given up ends its process, and another process answers the next job.
     let given_up = AtomicBool::new(true);
     let began = Instant::now();
     let report = checker.check_with_progress("vulkan-cpu", &job, &given_up, |_| ());
@@ -38,7 +38,7 @@ fn one_process_checks_many_times() {
     assert!(report.files[0].error.is_some());
 }
 
-/// The host alone tells right, wrong and races apart, and says that no time was taken.
+/// Without an adapter the host finds wrong results and races, and the card says that nothing was timed.
 #[test]
 fn without_an_adapter_the_host_judges() {
     let hidden = [
@@ -47,21 +47,22 @@ fn without_an_adapter_the_host_judges() {
         "LIBGL_DRIVERS_PATH=/",
     ];
     let command = [env!("CARGO_BIN_EXE_perflings"), "engine"];
-    let alone = EngineCommand::new("env", hidden.into_iter().chain(command));
-    let mut checker = Checker::new(alone);
+    let without_adapters = EngineCommand::new("env", hidden.into_iter().chain(command));
+    let mut checker = Checker::new(without_adapters);
     let mut check = |job: KernelJob| {
         let report = checker.check("auto", &job);
         judged(&job, report)
     };
-    let right = check(job_of("matmul", |_, _, solution| Ok(solution.to_owned())));
-    // Found by other means than Vulkan's loader.
+    let right = check(solution_of("matmul"));
+    // An adapter was found by other means than Vulkan's loader.
     if right.facts.device.is_some() {
         return;
     }
     assert!(right.passed, "{:#?}", right.card);
-    let said = "only small sizes ran, on the host; no device ran the kernel and nothing was timed: no GPU was found";
+    let note = "only small sizes ran, on the host; no device ran the kernel and nothing was timed: \
+                no GPU was found";
     assert!(
-        right.card.iter().any(|line| line.text.starts_with(said)),
+        right.card.iter().any(|line| line.text.starts_with(note)),
         "{:#?}",
         right.card
     );
@@ -82,8 +83,8 @@ fn without_an_adapter_the_host_judges() {
 
 #[test]
 fn processes_that_end_are_reported_and_replaced() {
-    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
-    for (program, arguments, says) in [
+    let job = solution_of("copy");
+    for (program, arguments, reason) in [
         (
             "sh",
             vec!["-c", "exit 3"],
@@ -97,21 +98,22 @@ fn processes_that_end_are_reported_and_replaced() {
         (
             "/nowhere/perflings",
             vec![],
-            "the process that checks kernels could not be started: Failed to start the engine `/nowhere/perflings`",
+            "the process that checks kernels could not be started: \
+             Failed to start the engine `/nowhere/perflings`",
         ),
     ] {
         let mut checker = Checker::new(EngineCommand::new(program, arguments));
         for _ in 0..2 {
             let report = checker.check("vulkan-cpu", &job);
             let why = report.failed.expect("nothing was checked");
-            assert!(why.starts_with(says), "{why}");
+            assert!(why.starts_with(reason), "{why}");
             assert!(report.files.is_empty());
         }
     }
 }
 
 #[test]
-fn jobs_and_reports_cross_as_they_are() {
+fn jobs_and_reports_keep_their_values_as_json() {
     let job = edited("swiglu", "let i = id.x;", "let i = id.x");
     let command = Command::CheckKernel {
         device: "auto".to_owned(),
@@ -149,7 +151,7 @@ fn jobs_and_reports_cross_as_they_are() {
     assert_eq!(read.files[0], report.files[0]);
 }
 
-/// A stand-in that answers every job as if its kernel did not end, and then hangs.
+/// A shell script that answers its first job like an engine whose kernel does not end, and then hangs.
 const STUCK: &str = r#"read hello
 echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
 while read -r line; do
@@ -162,13 +164,13 @@ done"#;
 fn a_process_with_a_kernel_that_does_not_end_is_replaced() {
     let mut checker = Checker::new(EngineCommand::new("sh", ["-c", STUCK]));
     for id in 1..=3 {
-        let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+        let job = solution_of("copy");
         let report = checker.check("vulkan-cpu", &job);
         assert_eq!((report.id, report.restart, report.failed), (id, true, None));
     }
 }
 
-/// An engine from before there were kernels to check.
+/// A shell script that answers like an engine from before there were kernels to check.
 const OLD: &str = r#"read hello
 echo '{"t":0,"event":"hello","protocol":1,"version":"0","pid":1,"os":"","cores":1,"date":""}'
 read -r line
@@ -176,8 +178,8 @@ echo '{"t":0,"event":"failed","kind":"usage","reason":"not a command"}'
 exec sleep 1000"#;
 
 #[test]
-fn an_engine_that_knows_no_kernels_says_so() {
-    let job = job_of("copy", |_, _, solution| Ok(solution.to_owned()));
+fn an_engine_that_cannot_check_kernels_is_reported() {
+    let job = solution_of("copy");
     let report = Checker::new(EngineCommand::new("sh", ["-c", OLD])).check("vulkan-cpu", &job);
     let why = "the process that checks kernels refused: not a command";
     assert_eq!(report.failed.as_deref(), Some(why));
@@ -187,8 +189,8 @@ fn an_engine_that_knows_no_kernels_says_so() {
     );
 }
 
-/// Copies of whole arrays, which only the driver spells out: the process is watched, and given up when it takes too long or
-/// too much.
+/// The driver writes out copies of whole arrays element by element, so this kernel takes too long or too much memory to compile. Its process
+/// is then stopped.
 #[test]
 fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
     let copies = "b = a;\n    a = b;\n    a[7] += 1.0;\n    ".repeat(3000);
@@ -199,18 +201,18 @@ fn a_kernel_that_takes_too_much_to_compile_is_given_up() {
         &format!("{arrays}{copies}a[i % 1000u] += 1.0;\n    let h = 10000u;\n    let g"),
     );
     job.files.truncate(1);
-    // Small workgroups, which the host has memory for.
+    // The host has memory for small workgroups only.
     let text = &mut job.files[0].text;
     *text = text.replace("@workgroup_size(64)", "@workgroup_size(4)");
     job.shapes.truncate(2);
-    if on_lavapipe(&job_of("copy", |_, _, solution| Ok(solution.to_owned()))).is_none() {
+    if on_lavapipe(&solution_of("copy")).is_none() {
         return;
     }
     let mut checker = Checker::new(engine());
     let report = checker.check("vulkan-cpu", &job);
     let verdict = judged(&job, report);
-    let said: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
-    assert!(!verdict.passed && verdict.facts.restart, "{said:?}");
+    let card: Vec<_> = verdict.card.iter().map(|line| line.text.as_str()).collect();
+    assert!(!verdict.passed && verdict.facts.restart, "{card:?}");
     let why = "and the check was stopped";
-    assert!(said.iter().any(|line| line.contains(why)), "{said:?}");
+    assert!(card.iter().any(|line| line.contains(why)), "{card:?}");
 }

@@ -1,391 +1,319 @@
-//! Right kernels: every solution of the exercises, at small shapes, has no finding.
+//! The solutions of the exercises, at small shapes: no finding, results that equal a formula, and no barrier that could be left out.
 
 use std::path::Path;
-use std::time::Instant;
 
 use wgsl_lockstep::{Buffer, FindingKind, Launch, LaunchReport, Shader};
 
-const EXERCISES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/exercises");
-
-fn fill(text: &str, sizes: &[(&str, u32)]) -> String {
-    let mut text = text.to_owned();
-    for (name, value) in sizes {
-        text = text.replace(&format!("{{{{{name}}}}}"), &value.to_string());
-    }
-    text
+/// A kernel of an exercise with the sizes of a small run.
+#[derive(Clone, Copy)]
+struct Case {
+    /// The path in the folder of exercises.
+    file: &'static str,
+    /// The values of the placeholders.
+    sizes: &'static [(&'static str, u32)],
+    groups: [u32; 3],
+    /// The number of elements of each buffer.
+    lengths: &'static [usize],
+    /// The number of buffers, counted from the last, that the kernel only writes.
+    outputs: usize,
 }
 
+const SWIGLU: Case = Case {
+    file: "k01-swiglu/solution/kernel.wgsl",
+    sizes: &[("N", 130)],
+    groups: [3, 1, 1],
+    lengths: &[130; 3],
+    outputs: 1,
+};
+const RMS_NORM: Case = Case {
+    file: "k02-rms-norm/solution/kernel.wgsl",
+    sizes: &[("ROWS", 5), ("COLS", 131)],
+    groups: [5, 1, 1],
+    lengths: &[655, 131, 655],
+    outputs: 1,
+};
+const COPY: Case = Case {
+    file: "k03-copy/solution/kernel.wgsl",
+    sizes: &[("T", 7), ("H", 3), ("D", 6)],
+    groups: [2, 1, 1],
+    lengths: &[126; 2],
+    outputs: 1,
+};
+const MATMUL: Case = Case {
+    file: "k04-matmul/solution/kernel.wgsl",
+    sizes: &[("M", 33), ("N", 19), ("K", 45)],
+    groups: [2, 3, 1],
+    lengths: &[33 * 45, 45 * 19, 33 * 19],
+    outputs: 1,
+};
+const SOFTMAX: Case = Case {
+    file: "k06-softmax/solution/kernel.wgsl",
+    sizes: &[("ROWS", 3), ("COLS", 300)],
+    groups: [3, 1, 1],
+    lengths: &[900; 2],
+    outputs: 1,
+};
+const FLASH: Case = Case {
+    file: "k07-flash/solution/kernel.wgsl",
+    sizes: &[("H", 2), ("T", 70), ("D", 32)],
+    groups: [2, 2, 1],
+    lengths: &[2 * 70 * 32; 4],
+    outputs: 1,
+};
+const MATRIX_CORES: Case = Case {
+    file: "k10-matrix-cores/solution/kernel.wgsl",
+    sizes: &[("M", 32), ("N", 48), ("K", 32)],
+    groups: [3, 2, 1],
+    lengths: &[32 * 32, 32 * 48, 32 * 48],
+    outputs: 1,
+};
+
+impl Case {
+    /// Returns the kernel's text with the values of its placeholders.
+    fn text(&self) -> String {
+        let exercises = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/exercises"));
+        let mut text = std::fs::read_to_string(exercises.join(self.file))
+            .unwrap_or_else(|error| panic!("{}: {error}", self.file));
+        for (name, size) in self.sizes {
+            text = text.replace(&format!("{{{{{name}}}}}"), &size.to_string());
+        }
+        text
+    }
+
+    /// Runs a text in place of the kernel.
+    fn run(&self, text: &str) -> (LaunchReport, Vec<Vec<f32>>) {
+        let shader = Shader::parse(text).unwrap_or_else(|error| panic!("{}: {error}", self.file));
+        let inputs = self.lengths.len() - self.outputs;
+        let mut buffers = Vec::new();
+        for (binding, length) in (0..).zip(self.lengths) {
+            buffers.push(if (binding as usize) < inputs {
+                Buffer::from_f32(0, binding, &numbers(*length, binding))
+            } else {
+                Buffer::unwritten(0, binding, 4 * length)
+            });
+        }
+        let report = shader
+            .run(&Launch::new(self.groups), &mut buffers, &mut ())
+            .unwrap_or_else(|error| panic!("{}: {error}", self.file));
+        (report, buffers.iter().map(Buffer::to_f32).collect())
+    }
+
+    /// Runs the kernel, which has no finding, and returns its buffers.
+    #[track_caller]
+    fn buffers(&self) -> Vec<Vec<f32>> {
+        let (report, buffers) = self.run(&self.text());
+        assert!(
+            report.findings.is_empty(),
+            "{}: {:?}",
+            self.file,
+            report.findings
+        );
+        assert!(report.complete, "{}", self.file);
+        buffers
+    }
+}
+
+/// Returns different numbers between −1 and 1.01.
 fn numbers(count: usize, seed: u32) -> Vec<f32> {
-    let number = |at: usize| {
-        ((at as u32).wrapping_mul(7919).wrapping_add(seed * 13) % 1000) as f32 / 500.0 - 0.99
+    let number = |index: usize| {
+        ((index as u32).wrapping_mul(7919).wrapping_add(seed * 13) % 1000) as f32 / 500.0 - 0.99
     };
     (0..count).map(number).collect()
 }
 
-/// Runs a kernel; the last buffers are outputs.
-fn run(
-    file: &str,
-    sizes: &[(&str, u32)],
-    groups: [u32; 3],
-    lengths: &[usize],
-    outputs: usize,
-) -> Option<(LaunchReport, Vec<Vec<f32>>)> {
-    let path = Path::new(EXERCISES).join(file);
-    let text = std::fs::read_to_string(&path).ok()?;
-    let program =
-        Shader::parse(&fill(&text, sizes)).unwrap_or_else(|error| panic!("{file}: {error}"));
-    let mut buffers = Vec::new();
-    for (at, count) in lengths.iter().enumerate() {
-        buffers.push(match at + outputs >= lengths.len() {
-            true => Buffer::unwritten(0, at as u32, 4 * count),
-            false => Buffer::from_f32(0, at as u32, &numbers(*count, at as u32)),
-        });
-    }
-    let times: usize = std::env::var("TIMES")
-        .ok()
-        .and_then(|text| text.parse().ok())
-        .unwrap_or(1);
-    let mut least = f64::INFINITY;
-    let before = buffers.clone();
-    let mut report = LaunchReport::default();
-    for _ in 0..times {
-        buffers.clone_from(&before);
-        let began = Instant::now();
-        let result = program.run(&Launch::new(groups), &mut buffers, &mut ());
-        report = result.unwrap_or_else(|error| panic!("{file}: {error}"));
-        least = least.min(began.elapsed().as_secs_f64() * 1e3);
-    }
-    let accesses: u64 = report
-        .accesses
-        .iter()
-        .map(|access| access.loads + access.stores)
-        .sum();
-    println!(
-        "{file} {sizes:?}: {least:.2} ms, {} steps, {accesses} accesses",
-        report.steps
-    );
-    for finding in &report.findings {
-        println!("  {finding} ({} times)", finding.count);
-    }
-    Some((report, buffers.iter().map(Buffer::to_f32).collect()))
-}
-
-fn right(
-    file: &str,
-    sizes: &[(&str, u32)],
-    groups: [u32; 3],
-    lengths: &[usize],
-    outputs: usize,
-) -> Vec<Vec<f32>> {
-    let Some((report, buffers)) = run(file, sizes, groups, lengths, outputs) else {
-        return Vec::new();
-    };
-    assert!(report.findings.is_empty(), "{file}");
-    assert!(report.complete, "{file}");
-    buffers
-}
-
-fn close(found: f32, expected: f32) {
+#[track_caller]
+fn assert_close(found: f32, expected: f32) {
     assert!(
         (found - expected).abs() <= 1e-4 * expected.abs().max(1.0),
-        "{found} for {expected}"
+        "{found}, expected {expected}"
     );
 }
 
 #[test]
-fn elementwise() {
-    right(
-        "k01-swiglu/solution/kernel.wgsl",
-        &[("N", 130)],
-        [3, 1, 1],
-        &[130, 130, 130],
-        1,
-    );
-    right(
-        "k01-swiglu/solution/backward.wgsl",
-        &[("N", 130)],
-        [3, 1, 1],
-        &[130; 5],
-        2,
-    );
-    right(
-        "k03-copy/solution/kernel.wgsl",
-        &[("T", 7), ("H", 3), ("D", 6)],
-        [2, 1, 1],
-        &[126, 126],
-        1,
-    );
-    right(
-        "k05-rope/solution/kernel.wgsl",
-        &[("T", 7), ("H", 3), ("D", 6)],
-        [2, 1, 1],
-        &[126, 126],
-        1,
-    );
-    right(
-        "k08-adamw/solution/kernel.wgsl",
-        &[("N", 97), ("STEP", 3)],
-        [2, 1, 1],
-        &[97; 4],
-        0,
-    );
-    let all = right(
-        "k09-block-size/solution/kernel.wgsl",
-        &[("ROWS", 7), ("COLS", 300)],
-        [2, 7, 1],
-        &[2100; 3],
-        1,
-    );
-    if let [x, y, out] = all.as_slice() {
-        (0..2100).for_each(|at| assert_eq!(out[at], x[at] + y[at]));
+fn elementwise_solutions_have_no_finding() {
+    let backward = Case {
+        file: "k01-swiglu/solution/backward.wgsl",
+        lengths: &[130; 5],
+        outputs: 2,
+        ..SWIGLU
+    };
+    let rope = Case {
+        file: "k05-rope/solution/kernel.wgsl",
+        ..COPY
+    };
+    let adamw = Case {
+        file: "k08-adamw/solution/kernel.wgsl",
+        sizes: &[("N", 97), ("STEP", 3)],
+        groups: [2, 1, 1],
+        lengths: &[97; 4],
+        outputs: 0,
+    };
+    for case in [SWIGLU, backward, COPY, rope, adamw] {
+        case.buffers();
     }
 }
 
 #[test]
-fn rms_norm() {
-    let all = right(
-        "k02-rms-norm/solution/kernel.wgsl",
-        &[("ROWS", 5), ("COLS", 131)],
-        [5, 1, 1],
-        &[655, 131, 655],
-        1,
-    );
-    if let [x, gain, y] = all.as_slice() {
-        for (x, y) in x.chunks(131).zip(y.chunks(131)) {
-            let mean = x.iter().map(|x| x * x).sum::<f32>() / 131.0;
-            for at in 0..131 {
-                close(y[at], x[at] / (mean + 1e-5).sqrt() * gain[at]);
-            }
+fn the_block_size_solution_adds_two_matrices() {
+    let case = Case {
+        file: "k09-block-size/solution/kernel.wgsl",
+        sizes: &[("ROWS", 7), ("COLS", 300)],
+        groups: [2, 7, 1],
+        lengths: &[2100; 3],
+        outputs: 1,
+    };
+    let [x, y, out] = &case.buffers()[..] else {
+        panic!("three buffers");
+    };
+    for index in 0..2100 {
+        assert_eq!(out[index], x[index] + y[index]);
+    }
+}
+
+#[test]
+fn the_rms_norm_solution_equals_its_formula() {
+    let [x, gain, y] = &RMS_NORM.buffers()[..] else {
+        panic!("three buffers");
+    };
+    for (x, y) in x.chunks(131).zip(y.chunks(131)) {
+        let mean = x.iter().map(|x| x * x).sum::<f32>() / 131.0;
+        for index in 0..131 {
+            assert_close(y[index], x[index] / (mean + 1e-5).sqrt() * gain[index]);
         }
     }
 }
 
 #[test]
-fn softmax() {
-    let all = right(
-        "k06-softmax/solution/kernel.wgsl",
-        &[("ROWS", 3), ("COLS", 300)],
-        [3, 1, 1],
-        &[900, 900],
-        1,
-    );
-    if let [x, y] = all.as_slice() {
-        for (x, y) in x.chunks(300).zip(y.chunks(300)) {
-            let sum: f32 = x.iter().map(|x| x.exp()).sum();
-            (0..300).for_each(|at| close(y[at], x[at].exp() / sum));
+fn the_softmax_solution_equals_its_formula() {
+    let [x, y] = &SOFTMAX.buffers()[..] else {
+        panic!("two buffers");
+    };
+    for (x, y) in x.chunks(300).zip(y.chunks(300)) {
+        let sum: f32 = x.iter().map(|x| x.exp()).sum();
+        for index in 0..300 {
+            assert_close(y[index], x[index].exp() / sum);
         }
     }
 }
 
 #[test]
-fn matmul() {
-    let sizes = [("M", 33), ("N", 19), ("K", 45)];
-    let all = right(
-        "k04-matmul/solution/kernel.wgsl",
-        &sizes,
-        [2, 3, 1],
-        &[33 * 45, 45 * 19, 33 * 19],
-        1,
-    );
-    if let [a, b, c] = all.as_slice() {
-        for row in 0..33 {
-            for col in 0..19 {
-                close(
-                    c[row * 19 + col],
-                    (0..45).map(|k| a[row * 45 + k] * b[k * 19 + col]).sum(),
-                );
-            }
+fn the_matmul_solution_equals_its_formula() {
+    let [a, b, c] = &MATMUL.buffers()[..] else {
+        panic!("three buffers");
+    };
+    for row in 0..33 {
+        for column in 0..19 {
+            let terms = (0..45).map(|k| a[row * 45 + k] * b[k * 19 + column]);
+            assert_close(c[row * 19 + column], terms.sum());
         }
     }
 }
 
 #[test]
-fn flash() {
-    let sizes = [("H", 2), ("T", 70), ("D", 32)];
-    let all = right(
-        "k07-flash/solution/kernel.wgsl",
-        &sizes,
-        [2, 2, 1],
-        &[2 * 70 * 32; 4],
-        1,
-    );
-    if let [q, k, v, out] = all.as_slice() {
-        let row = |of: &[f32], head: usize, t: usize, d: usize| of[(head * 70 + t) * 32 + d];
-        for (head, t) in [(0, 0), (1, 69), (0, 33)] {
-            let score = |key| {
-                (0..32)
-                    .map(|d| row(q, head, t, d) * row(k, head, key, d))
-                    .sum::<f32>()
-                    / 32_f32.sqrt()
-            };
-            let weights: Vec<f32> = (0..=t).map(|key| score(key).exp()).collect();
-            let sum: f32 = weights.iter().sum();
-            for d in 0..32 {
-                let mixed: f32 = weights
-                    .iter()
-                    .enumerate()
-                    .map(|(key, w)| w * row(v, head, key, d))
-                    .sum();
-                close(row(out, head, t, d), mixed / sum);
-            }
-        }
-    }
-}
-
-#[test]
-fn matrix_cores() {
-    let sizes = [("M", 32), ("N", 48), ("K", 32)];
-    let all = right(
-        "k10-matrix-cores/solution/kernel.wgsl",
-        &sizes,
-        [3, 2, 1],
-        &[32 * 32, 32 * 48, 32 * 48],
-        1,
-    );
-    if let [a, b, c] = all.as_slice() {
-        let half = |x: f32| half::f16::from_f32(x).to_f32();
-        for row in 0..32 {
-            for col in 0..48 {
-                close(
-                    c[row * 48 + col],
-                    (0..32)
-                        .map(|k| half(a[row * 32 + k]) * half(b[k * 48 + col]))
-                        .sum(),
-                );
-            }
-        }
-    }
-}
-
-/// The starters run, whatever is found in them.
-#[test]
-fn starters() {
-    run(
-        "k01-swiglu/starter.wgsl",
-        &[("N", 130)],
-        [3, 1, 1],
-        &[130, 130, 130],
-        1,
-    );
-    run(
-        "k02-rms-norm/starter.wgsl",
-        &[("ROWS", 5), ("COLS", 131)],
-        [5, 1, 1],
-        &[655, 131, 655],
-        1,
-    );
-    run(
-        "k03-copy/starter.wgsl",
-        &[("T", 7), ("H", 3), ("D", 6)],
-        [2, 1, 1],
-        &[126, 126],
-        1,
-    );
-    run(
-        "k04-matmul/starter.wgsl",
-        &[("M", 33), ("N", 19), ("K", 45)],
-        [2, 3, 1],
-        &[33 * 45, 45 * 19, 33 * 19],
-        1,
-    );
-    run(
-        "k06-softmax/starter.wgsl",
-        &[("ROWS", 3), ("COLS", 300)],
-        [3, 1, 1],
-        &[900, 900],
-        1,
-    );
-    run(
-        "k07-flash/starter.wgsl",
-        &[("H", 2), ("T", 70), ("D", 32)],
-        [2, 2, 1],
-        &[2 * 70 * 32; 4],
-        1,
-    );
-    run(
-        "k10-matrix-cores/starter.wgsl",
-        &[("M", 32), ("N", 48), ("K", 32)],
-        [3, 2, 1],
-        &[1024, 1536, 1536],
-        1,
-    );
-}
-
-/// An exercise, sizes, workgroups, and numbers in its buffers.
-type Case = (
-    &'static str,
-    &'static [(&'static str, u32)],
-    [u32; 3],
-    &'static [usize],
-);
-
-/// Without any one of their barriers, all of them race.
-#[test]
-fn every_barrier_is_needed() {
-    let kernels: [Case; 5] = [
-        (
-            "k02-rms-norm",
-            &[("ROWS", 2), ("COLS", 131)],
-            [2, 1, 1],
-            &[262, 131, 262],
-        ),
-        (
-            "k04-matmul",
-            &[("M", 17), ("N", 17), ("K", 33)],
-            [2, 2, 1],
-            &[561, 561, 289],
-        ),
-        (
-            "k06-softmax",
-            &[("ROWS", 2), ("COLS", 131)],
-            [2, 1, 1],
-            &[262, 262],
-        ),
-        (
-            "k07-flash",
-            &[("H", 1), ("T", 40), ("D", 4)],
-            [1, 1, 1],
-            &[160; 4],
-        ),
-        (
-            "k10-matrix-cores",
-            &[("M", 16), ("N", 16), ("K", 32)],
-            [1, 1, 1],
-            &[512, 512, 256],
-        ),
-    ];
-    for (exercise, sizes, groups, lengths) in kernels {
-        let path = Path::new(EXERCISES)
-            .join(exercise)
-            .join("solution/kernel.wgsl");
-        let Ok(text) = std::fs::read_to_string(path) else {
-            continue;
+fn the_flash_solution_equals_attention() {
+    let [q, k, v, out] = &FLASH.buffers()[..] else {
+        panic!("four buffers");
+    };
+    let row = |tensor: &[f32], head: usize, t: usize| -> Vec<f32> {
+        let start = (head * 70 + t) * 32;
+        tensor[start..start + 32].to_vec()
+    };
+    for (head, t) in [(0, 0), (1, 69), (0, 33)] {
+        let query = row(q, head, t);
+        let score = |key: usize| {
+            let products = query.iter().zip(row(k, head, key)).map(|(q, k)| q * k);
+            products.sum::<f32>() / 32_f32.sqrt()
         };
-        let text = fill(&text, sizes);
-        for (at, barrier) in text.match_indices("workgroupBarrier();") {
-            let mut changed = text.clone();
-            changed.replace_range(at..at + barrier.len(), "");
-            let program = Shader::parse(&changed).expect("is right");
-            let all = lengths.iter().enumerate();
-            let buffers =
-                all.map(|(at, count)| Buffer::from_f32(0, at as u32, &numbers(*count, 3)));
-            let mut buffers: Vec<Buffer> = buffers.collect();
-            let report = program
-                .run(&Launch::new(groups), &mut buffers, &mut ())
-                .expect("runs");
-            let line = text[..at].matches('\n').count() + 1;
-            let first = report.findings.first().map(ToString::to_string);
-            println!(
-                "{exercise} without line {line}: {}",
-                first.unwrap_or_default()
-            );
-            assert!(
-                report
-                    .findings
-                    .iter()
-                    .any(|finding| finding.kind == FindingKind::Race),
-                "{exercise} {line}"
-            );
+        let weights: Vec<f32> = (0..=t).map(|key| score(key).exp()).collect();
+        let sum: f32 = weights.iter().sum();
+        for (d, found) in row(out, head, t).into_iter().enumerate() {
+            let terms = weights.iter().enumerate();
+            let mixed: f32 = terms
+                .map(|(key, weight)| weight * row(v, head, key)[d])
+                .sum();
+            assert_close(found, mixed / sum);
+        }
+    }
+}
+
+#[test]
+fn the_matrix_cores_solution_multiplies_rounded_numbers() {
+    let [a, b, c] = &MATRIX_CORES.buffers()[..] else {
+        panic!("three buffers");
+    };
+    let rounded = |x: f32| half::f16::from_f32(x).to_f32();
+    for row in 0..32 {
+        for column in 0..48 {
+            let terms = (0..32).map(|k| rounded(a[row * 32 + k]) * rounded(b[k * 48 + column]));
+            assert_close(c[row * 48 + column], terms.sum());
+        }
+    }
+}
+
+#[test]
+fn starters_are_interpreted_to_their_end() {
+    for (case, starter) in [
+        (SWIGLU, "k01-swiglu/starter.wgsl"),
+        (RMS_NORM, "k02-rms-norm/starter.wgsl"),
+        (COPY, "k03-copy/starter.wgsl"),
+        (MATMUL, "k04-matmul/starter.wgsl"),
+        (SOFTMAX, "k06-softmax/starter.wgsl"),
+        (FLASH, "k07-flash/starter.wgsl"),
+        (MATRIX_CORES, "k10-matrix-cores/starter.wgsl"),
+    ] {
+        let case = Case {
+            file: starter,
+            ..case
+        };
+        let (report, _) = case.run(&case.text());
+        assert!(report.complete, "{starter}");
+    }
+}
+
+#[test]
+fn a_solution_without_one_of_its_barriers_races() {
+    let rms_norm = Case {
+        sizes: &[("ROWS", 2), ("COLS", 131)],
+        groups: [2, 1, 1],
+        lengths: &[262, 131, 262],
+        ..RMS_NORM
+    };
+    let matmul = Case {
+        sizes: &[("M", 17), ("N", 17), ("K", 33)],
+        groups: [2, 2, 1],
+        lengths: &[561, 561, 289],
+        ..MATMUL
+    };
+    let softmax = Case {
+        sizes: &[("ROWS", 2), ("COLS", 131)],
+        groups: [2, 1, 1],
+        lengths: &[262; 2],
+        ..SOFTMAX
+    };
+    let flash = Case {
+        sizes: &[("H", 1), ("T", 40), ("D", 4)],
+        groups: [1, 1, 1],
+        lengths: &[160; 4],
+        ..FLASH
+    };
+    let matrix_cores = Case {
+        sizes: &[("M", 16), ("N", 16), ("K", 32)],
+        groups: [1, 1, 1],
+        lengths: &[512, 512, 256],
+        ..MATRIX_CORES
+    };
+    for case in [rms_norm, matmul, softmax, flash, matrix_cores] {
+        let text = case.text();
+        for (start, barrier) in text.match_indices("workgroupBarrier();") {
+            let mut without = text.clone();
+            without.replace_range(start..start + barrier.len(), "");
+            let (report, _) = case.run(&without);
+            let has_race = report
+                .findings
+                .iter()
+                .any(|finding| finding.kind == FindingKind::Race);
+            let line = 1 + text[..start].matches('\n').count();
+            assert!(has_race, "{} without line {line}", case.file);
         }
     }
 }

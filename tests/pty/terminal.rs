@@ -1,4 +1,4 @@
-//! A pseudo-terminal in which the program runs with a home of its own, and a parser that reads the screen.
+//! Runs the program in a pseudo-terminal with a home folder of its own. A parser turns the output into the screen that a learner would see.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::io::{Read, Write};
@@ -29,13 +29,13 @@ pub(crate) struct Shown {
     pub parser: vt100::Parser,
 }
 
-/// The program in a terminal of its own. It is killed when this is dropped.
+/// The program in a terminal of its own. Dropping this value kills the program.
 pub(crate) struct Terminal {
     child: Child,
     /// `None` once the terminal is closed.
     pty: Option<Arc<Pty>>,
     shown: Arc<Mutex<Shown>>,
-    /// Asks the reader to stop. The reader notices it at the program's next output.
+    /// True once the reader has to stop. The reader checks it at the program's next output.
     close: Arc<AtomicBool>,
     reader: Option<JoinHandle<()>>,
     pub home: TempDir,
@@ -47,12 +47,12 @@ pub(crate) fn state(home: &TempDir) -> PathBuf {
     home.path().join("STATE/perflings").join(course)
 }
 
-/// Starts the program in a terminal of this size, with `home` for all its files and `more` environment variables.
+/// Starts the program in a terminal of this size, with `home` for all its files and with further environment variables.
 pub(crate) fn launch(
     home: &TempDir,
     size: Size,
     args: &[&str],
-    more: &[(&str, &str)],
+    variables: &[(&str, &str)],
 ) -> (Child, Arc<Pty>) {
     let (pty, slave) = open().expect("a terminal opens");
     pty.resize(size).expect("resizes");
@@ -69,7 +69,7 @@ pub(crate) fn launch(
     for (name, value) in [("TERM", "xterm-256color"), ("LC_ALL", "C.UTF-8")] {
         command = command.env(name, value);
     }
-    for (name, value) in more {
+    for (name, value) in variables {
         command = command.env(name, value);
     }
     let child = command.spawn(slave).expect("perflings starts");
@@ -77,19 +77,19 @@ pub(crate) fn launch(
 }
 
 impl Terminal {
-    /// Starts the program for a learner who was welcomed before, with `more` environment variables.
-    pub(crate) fn start(more: &[(&str, &str)]) -> Self {
-        Self::start_with(&[], more)
+    /// Starts the program for a learner who was welcomed before, with further environment variables.
+    pub(crate) fn start(variables: &[(&str, &str)]) -> Self {
+        Self::start_with(&[], variables)
     }
 
     /// Starts the program as [`Self::start`] does, with these arguments.
-    pub(crate) fn start_with(args: &[&str], more: &[(&str, &str)]) -> Self {
+    pub(crate) fn start_with(args: &[&str], variables: &[(&str, &str)]) -> Self {
         let home = tempfile::tempdir().expect("a folder");
         save_file::save(&state(&home), &[ProgressChange::Welcomed]).expect("written");
-        Self::start_in(home, args, more)
+        Self::start_in(home, args, variables)
     }
 
-    /// Starts the program for a learner who never used it.
+    /// Starts the program for a learner who uses it for the first time.
     pub(crate) fn start_first() -> Self {
         Self::start_in(tempfile::tempdir().expect("a folder"), &[], &[])
     }
@@ -102,8 +102,8 @@ impl Terminal {
         Self::start_in(home, args, &[])
     }
 
-    fn start_in(home: TempDir, args: &[&str], more: &[(&str, &str)]) -> Self {
-        let (child, pty) = launch(&home, Size::new(24, 80), args, more);
+    fn start_in(home: TempDir, args: &[&str], variables: &[(&str, &str)]) -> Self {
+        let (child, pty) = launch(&home, Size::new(24, 80), args, variables);
         let shown = Arc::new(Mutex::new(Shown {
             raw: Vec::new(),
             parser: vt100::Parser::new(24, 80, 0),
@@ -136,6 +136,7 @@ impl Terminal {
         }
     }
 
+    /// Returns the terminal. Panics after [`Self::hang_up`].
     pub(crate) fn pty(&self) -> &Pty {
         self.pty.as_deref().expect("open")
     }
@@ -144,10 +145,12 @@ impl Terminal {
         self.shown.lock().expect("not poisoned")
     }
 
+    /// Returns the text of the screen.
     pub(crate) fn text(&self) -> String {
         self.shown().parser.screen().contents()
     }
 
+    /// Types keys as the bytes that a terminal sends for them, such as `\u{1b}[A` for the up arrow.
     pub(crate) fn press(&mut self, keys: &str) {
         let mut input = self.pty();
         input
@@ -173,7 +176,7 @@ impl Terminal {
         });
     }
 
-    /// Waits until the text of the screen meets a condition. If it does not, the message says that there is no `expected`.
+    /// Waits until the text of the screen meets a condition. If that does not happen, the panic says that there is no `expected`.
     pub(crate) fn see_that(&mut self, expected: &str, is_met: impl Fn(&str) -> bool) {
         let began = Instant::now();
         loop {
@@ -250,7 +253,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Waits until a condition is met. If it is not met in time, the message says that there is no `expected`.
+/// Waits until a condition is met. If that does not happen in time, the panic says that there is no `expected`.
 pub(crate) fn wait(expected: &str, mut is_met: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_met() {

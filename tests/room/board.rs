@@ -1,10 +1,11 @@
-//! The instructor's board on the terminal, at every size and in ASCII, and its keys.
+//! The instructor's board on the terminal: its screens at every size and in ASCII, and the orders that its keys give.
 
 use std::collections::BTreeSet;
 use std::slice;
 
-use perflings::app::{Markers, ThemeName};
+use perflings::app::Markers;
 use perflings::class::board::{Board, Crowd};
+use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, MysteryResult, RaceResult, SharedWork};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
@@ -12,13 +13,13 @@ use perflings::tui::board::{
     BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act, draw,
 };
 use perflings::tui::keys::board::BoardAction;
-use perflings::tui::theme::{Terminal, Theme};
+use perflings::tui::theme::Theme;
 use ratatui::backend::TestBackend;
 use ratatui::buffer::Cell;
 
 use super::participant;
 
-/// A class of four with a vote, a race and an offer, and its course.
+/// Returns a class of four with a vote, a race and an offer, and its course.
 fn room() -> (RoomState, Course) {
     let course = Course::builtin();
     let mut room = RoomState::default();
@@ -30,8 +31,8 @@ fn room() -> (RoomState, Course) {
         ('d', "\u{1b}[2JEve"),
     ] {
         let mut record = participant(digit, name);
-        record.here.clone_from(&course.stages[2].id);
-        record.here_s = 700;
+        record.open_task.clone_from(&course.stages[2].id);
+        record.open_s = 700;
         record.raised = digit == 'c';
         let shared = SharedWork {
             vote: Some(1),
@@ -48,47 +49,54 @@ fn room() -> (RoomState, Course) {
             }),
         };
         record.races.insert("mystery 7-1".to_owned(), result);
-        room.hear(record, 700_000).expect("heard");
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
-    obey(&mut room, &InstructorRequest::OpenVote(stage.clone()));
+    carry_out(&mut room, &InstructorRequest::OpenVote(stage.clone()));
     let round = room.class.votes[&stage].number().expect("a round");
     for digit in ['a', 'b', 'c', 'd'] {
         let mut record = room.people[&digit.to_string().repeat(32)].record.clone();
         record.sequence = 2;
-        record.here_s = 700;
+        record.open_s = 700;
         record.ballots.insert(round, 1);
-        room.hear(record, 700_000).expect("heard");
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
     for order in [
         InstructorRequest::CloseVote,
         InstructorRequest::Offer(Some(course.stages[1].id.clone())),
     ] {
-        obey(&mut room, &order);
+        carry_out(&mut room, &order);
     }
     (room, course)
 }
 
-fn obey(room: &mut RoomState, order: &InstructorRequest) {
+/// Lets the room carry out an order.
+fn carry_out(room: &mut RoomState, order: &InstructorRequest) {
     let now_ms = room.last_ms();
-    room.obey(order, &Course::builtin(), now_ms)
+    room.carry_out(order, &Course::builtin(), now_ms)
         .expect("obeyed");
 }
 
+/// Draws a board. Returns the text of the screen, with a line for each row.
 fn screen(
     board: &Board,
     view: &mut BoardView,
     (columns, rows): (u16, u16),
     markers: Markers,
 ) -> String {
-    let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
+    let theme = Theme::plain(markers);
     let mut terminal = ratatui::Terminal::new(TestBackend::new(columns, rows)).expect("a terminal");
     terminal
         .draw(|frame| draw(frame, board, view, &theme))
         .expect("drawn");
     let buffer = terminal.backend().buffer();
-    let cells = buffer.content.chunks(usize::from(columns));
     let line = |row: &[Cell]| row.iter().map(Cell::symbol).collect::<String>() + "\n";
-    cells.map(line).collect()
+    buffer
+        .content
+        .chunks(usize::from(columns))
+        .map(line)
+        .collect()
 }
 
 const SIZES: [(u16, u16); 4] = [(60, 16), (80, 24), (120, 36), (200, 50)];
@@ -104,7 +112,7 @@ fn the_board_shows_people_and_votes_at_every_size() {
     let board = Board::from_room(&room, &course, 700_000);
     for size in SIZES {
         let text = first_screen(&board, size, Markers::Braille);
-        // A sentence may go on in the next line.
+        // A sentence may continue in the next line.
         let words: Vec<&str> = text.split_whitespace().collect();
         let sentences = words.join(" ");
         for part in [
@@ -145,13 +153,13 @@ fn the_board_is_drawn_in_ascii_and_on_the_smallest_terminals() {
     }
 }
 
-/// A room that only notes its orders.
-struct NotingRoom {
+/// A room that records its orders and carries none of them out.
+struct RecordingRoom {
     course: Course,
     orders: Vec<InstructorRequest>,
 }
 
-impl RoomControl for NotingRoom {
+impl RoomControl for RecordingRoom {
     fn board(&mut self) -> Board {
         Board::default()
     }
@@ -175,7 +183,7 @@ impl RoomControl for NotingRoom {
 /// An instructor at the board of the class.
 struct Instructor {
     class: RoomState,
-    room: NotingRoom,
+    room: RecordingRoom,
     view: BoardView,
 }
 
@@ -185,7 +193,7 @@ impl Instructor {
         let orders = Vec::new();
         Self {
             class,
-            room: NotingRoom { course, orders },
+            room: RecordingRoom { course, orders },
             view: BoardView::default(),
         }
     }
@@ -194,7 +202,7 @@ impl Instructor {
         Board::from_room(&self.class, &self.room.course, 0)
     }
 
-    /// Takes some actions. Returns the last sentence that the board says about them.
+    /// Carries out some actions. Returns the last message of the board about them.
     fn act(&mut self, actions: &[BoardAction]) -> Option<String> {
         let board = self.board();
         let mut last = None;
@@ -204,28 +212,29 @@ impl Instructor {
         last
     }
 
-    /// Takes some actions. Returns the orders that they give to the room.
+    /// Carries out some actions. Returns the orders that they give to the room.
     fn orders(&mut self, actions: &[BoardAction]) -> Vec<InstructorRequest> {
         self.act(actions);
         std::mem::take(&mut self.room.orders)
     }
 
     /// Returns the id of a stage, counted from 0.
-    fn stage(&self, at: usize) -> String {
-        self.room.course.stages[at].id.clone()
+    fn stage(&self, index: usize) -> String {
+        self.room.course.stages[index].id.clone()
     }
 
     /// Returns the ids of the participants with these names.
     fn ids(&self, names: &[&str]) -> BTreeSet<String> {
-        let board = self.board();
-        let rows = board.rows.iter();
-        rows.filter(|row| names.contains(&row.name.as_str()))
-            .map(|row| row.id.clone())
+        self.board()
+            .rows
+            .into_iter()
+            .filter(|row| names.contains(&row.name.as_str()))
+            .map(|row| row.id)
             .collect()
     }
 }
 
-/// Returns the actions of typing a word and confirming it.
+/// Returns the actions that begin a line, type a word into it and confirm it.
 fn typed(begin: BoardAction, word: &str) -> Vec<BoardAction> {
     let mut actions = vec![begin];
     actions.extend(word.chars().map(BoardAction::Type));
@@ -239,7 +248,7 @@ fn the_vote_key_opens_the_vote_of_the_marked_stage_and_closes_it() {
     let opened = InstructorRequest::OpenVote(instructor.stage(1));
     let orders = instructor.orders(&[BoardAction::Mark(1), BoardAction::Vote]);
     assert_eq!(orders, slice::from_ref(&opened));
-    obey(&mut instructor.class, &opened);
+    carry_out(&mut instructor.class, &opened);
     let orders = instructor.orders(&[BoardAction::Vote]);
     assert_eq!(orders, [InstructorRequest::CloseVote]);
 }
@@ -252,7 +261,7 @@ fn the_answer_is_shown_for_a_vote_that_is_over() {
         InstructorRequest::OpenVote(stage.clone()),
         InstructorRequest::CloseVote,
     ] {
-        obey(&mut instructor.class, &order);
+        carry_out(&mut instructor.class, &order);
     }
     let reason = "why".to_owned();
     assert_eq!(
@@ -340,9 +349,9 @@ fn a_participant_is_removed_if_the_key_is_pressed_twice_in_a_row() {
 fn several_participants_are_selected_by_a_part_of_their_names_and_removed() {
     let mut instructor = Instructor::new();
     instructor.act(&typed(BoardAction::SelectNamed, "An"));
-    let sentence = instructor.act(&[BoardAction::Remove, BoardAction::Remove]);
-    let sentence = sentence.expect("an answer");
-    assert!(sentence.contains("kept out: 2 participants"), "{sentence}");
+    let twice = [BoardAction::Remove, BoardAction::Remove];
+    let message = instructor.act(&twice).expect("a message");
+    assert!(message.contains("kept out: 2 participants"), "{message}");
     let both = instructor.ids(&["Ana", "Ana (2)"]);
     assert_eq!(instructor.room.orders, [InstructorRequest::Remove(both)]);
 }
@@ -366,34 +375,34 @@ fn several_participants_are_selected_one_by_one_and_removed() {
 }
 
 #[test]
-fn other_screens_lead_back_to_the_board() {
+fn the_key_of_the_board_leads_back_from_the_other_screens() {
     let mut instructor = Instructor::new();
     for screen in [BoardScreen::Join, BoardScreen::Own] {
         instructor.act(&[screen, BoardScreen::Board].map(BoardAction::Show));
-        assert!(instructor.view.screen == BoardScreen::Board);
+        assert_eq!(instructor.view.screen, BoardScreen::Board);
     }
 }
 
 #[test]
 fn the_board_asks_before_the_class_ends() {
     let mut instructor = Instructor::new();
-    instructor.view.own = vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()];
+    instructor.view.own_addresses = vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()];
     let question = instructor.act(&[BoardAction::Quit]).expect("a question");
     assert!(question.contains("end the class for 4 here"), "{question}");
-    assert_eq!(instructor.view.asked, Some(Confirmation::Quit));
+    assert_eq!(instructor.view.unconfirmed, Some(Confirmation::Quit));
     instructor.act(&[BoardAction::Mark(1)]);
-    assert_eq!(instructor.view.asked, None, "another key is no");
+    assert_eq!(instructor.view.unconfirmed, None, "another key cancels");
 }
 
 #[test]
-fn how_to_join_is_shown_without_anything_of_the_instructors() {
+fn the_screen_that_says_how_to_join_never_shows_the_instructors_own_address() {
     let (room, course) = room();
     let board = Board::from_room(&room, &course, 0);
     let mut view = BoardView {
         places: ["10.0.0.7", "192.168.1.5", "lectern"]
             .map(|host| format!("http://{host}:7878/abcd2345"))
             .to_vec(),
-        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        own_addresses: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
         ..BoardView::default()
     };
     for size in SIZES {
@@ -403,14 +412,12 @@ fn how_to_join_is_shown_without_anything_of_the_instructors() {
             assert!(!text.contains("secretkey"), "{text}");
         }
         let text = screen(&board, &mut view, size, Markers::Braille);
-        // One corner of the code, at each size.
+        // A camera finds a code by the squares in its corners; large modules make larger squares.
         let squares = text.contains("█▀▀▀▀▀█") || text.contains("██████████████");
         assert!(squares, "a QR code at {size:?}:\n{text}");
         for host in ["192.168.1.5", "lectern"] {
-            assert!(
-                text.contains(host) || size.1 < 24,
-                "{host} at {size:?}:\n{text}"
-            );
+            let is_right = text.contains(host) || size.1 < 24;
+            assert!(is_right, "{host} at {size:?}:\n{text}");
         }
     }
     view.screen = BoardScreen::Own;
@@ -426,13 +433,14 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
     let (mut room, course) = room();
     for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
         let mut record = participant(digit, &format!("Participant number {name} of us"));
-        record.here_s = 0;
-        room.hear(record, 700_000).expect("heard");
+        record.open_s = 0;
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
     let board = Board::from_room(&room, &course, 700_000);
     let mut view = BoardView {
         places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
-        own: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
+        own_addresses: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
         screen: BoardScreen::Wall,
         wall: Some(WallPart::Join),
         ..BoardView::default()
@@ -440,7 +448,7 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
     for size in [(60, 16), (80, 24), (200, 50)] {
         let text = screen(&board, &mut view, size, Markers::Braille);
         assert!(text.contains("█▀▀▀▀▀█") || size.0 > 80, "{text}");
-        // Who came last is shown, each name whole or not at all.
+        // The participants who came last are shown, and no name is cut.
         for part in text.split("Participant number ").skip(1) {
             assert_eq!(part.get(1..7), Some(" of us"), "{text}");
         }
@@ -455,80 +463,60 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
 fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
     let (mut room, course) = room();
     let stage = course.stages[0].id.clone();
-    let mut view = BoardView {
-        screen: BoardScreen::Wall,
-        ..BoardView::default()
-    };
-    obey(&mut room, &InstructorRequest::OpenVote(stage));
-    let open = Board::from_room(&room, &course, 700_000);
-    let text = screen(&open, &mut view, (120, 36), Markers::Braille);
-    assert!(text.contains("of 4 here have voted once more"), "{text}");
-    obey(&mut room, &InstructorRequest::CloseVote);
-    // Nobody voted again; the first round is shown.
-    let closed = Board::from_room(&room, &course, 700_000);
-    view.wall = Some(WallPart::Vote);
-    let text = screen(&closed, &mut view, (120, 36), Markers::Braille);
-    assert!(text.contains("left: the first vote"), "{text}");
-    let hands = screen(
-        &closed,
-        &mut wall_of(WallPart::Hands),
-        (60, 16),
-        Markers::Braille,
-    );
-    assert!(
-        hands.contains("1 raised a hand") && hands.contains("1  佐"),
-        "{hands}"
-    );
-    let race = screen(
-        &closed,
-        &mut wall_of(WallPart::Race),
-        (60, 16),
-        Markers::Braille,
-    );
-    assert!(race.contains("no race"), "{race}");
-    obey(
-        &mut room,
-        &InstructorRequest::Race(Some("mystery 7-1".to_owned())),
-    );
-    let racing = Board::from_room(&room, &course, 700_000);
-    let race = screen(
-        &racing,
-        &mut wall_of(WallPart::Race),
-        (60, 16),
-        Markers::Braille,
-    );
-    assert!(race.contains("80 points, 1 min, 2 tried"), "{race}");
-}
-
-/// The wall, turned to a part.
-fn wall_of(part: WallPart) -> BoardView {
-    BoardView {
-        screen: BoardScreen::Wall,
-        wall: Some(part),
-        ..BoardView::default()
-    }
+    carry_out(&mut room, &InstructorRequest::OpenVote(stage));
+    let open = wall(&room, &course, None, (120, 36));
+    assert!(open.contains("of 4 here have voted once more"), "{open}");
+    assert!(!open.contains("left: the first vote"), "{open}");
+    carry_out(&mut room, &InstructorRequest::CloseVote);
+    // Nobody voted again, so the wall shows the first round.
+    let closed = wall(&room, &course, Some(WallPart::Vote), (120, 36));
+    assert!(closed.contains("left: the first vote"), "{closed}");
 }
 
 #[test]
-fn a_crowd_behind_a_tunnel_is_told_with_the_keys_that_help() {
+fn the_wall_lists_raised_hands_with_their_places() {
+    let (room, course) = room();
+    let hands = wall(&room, &course, Some(WallPart::Hands), (60, 16));
+    assert!(hands.contains("1 raised a hand"), "{hands}");
+    assert!(hands.contains("1  佐"), "{hands}");
+}
+
+#[test]
+fn the_wall_shows_the_results_of_a_race() {
+    let (mut room, course) = room();
+    let before = wall(&room, &course, Some(WallPart::Race), (60, 16));
+    assert!(before.contains("no race"), "{before}");
+    let race = InstructorRequest::Race(Some("mystery 7-1".to_owned()));
+    carry_out(&mut room, &race);
+    let racing = wall(&room, &course, Some(WallPart::Race), (60, 16));
+    assert!(racing.contains("80 points, 1 min, 2 tried"), "{racing}");
+}
+
+/// Draws the wall of a room: the chosen part, or `None` for what the class does now.
+fn wall(room: &RoomState, course: &Course, part: Option<WallPart>, size: (u16, u16)) -> String {
+    let board = Board::from_room(room, course, 700_000);
+    let mut view = BoardView {
+        screen: BoardScreen::Wall,
+        wall: part,
+        ..BoardView::default()
+    };
+    screen(&board, &mut view, size, Markers::Braille)
+}
+
+#[test]
+fn the_board_warns_of_a_crowd_from_one_address_and_names_the_keys_that_help() {
     let (room, course) = room();
     let mut board = Board::from_room(&room, &course, 700_000);
-    for (address, tunnel) in [("127.0.0.1", true), ("192.168.7.2", false)] {
+    for (address, is_tunnel) in [("127.0.0.1", true), ("192.168.7.2", false)] {
         board.crowd = Some(Crowd {
             address: address.to_owned(),
             people: 60,
         });
-        let text = screen(
-            &board,
-            &mut BoardView::default(),
-            (200, 50),
-            Markers::Braille,
-        );
-        assert!(
-            text.contains(&format!("60 from one address ({address}")),
-            "{text}"
-        );
-        assert_eq!(text.contains("a tunnel on this machine"), tunnel, "{text}");
+        let text = first_screen(&board, (200, 50), Markers::Braille);
+        let warning = format!("60 from one address ({address}");
+        assert!(text.contains(&warning), "{text}");
+        let names_tunnel = text.contains("a tunnel on this machine");
+        assert_eq!(names_tunnel, is_tunnel, "{text}");
         for key in ["f: remove them all", "l: let nobody else in", "z: dismiss"] {
             assert!(text.contains(key), "{key}: {text}");
         }

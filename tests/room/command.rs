@@ -1,4 +1,4 @@
-//! `perflings room` and `--room`: one line for each mistake, and what is written down of a class.
+//! `perflings room` and `--room`: each mistake is one line, and a class can be exported and resumed.
 
 use perflings::class::folder::RoomFolder;
 use perflings::class::handle::RoomHandle;
@@ -51,7 +51,7 @@ fn a_class_is_exported() {
     let path = dir.path().display().to_string();
     let course = Course::builtin();
     drop(RoomHandle::open(dir.path().to_owned(), true, course).expect("opened"));
-    // What is left in the folder after the board has ended is in the report, too.
+    // A record that came after the board has ended is exported, too.
     RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
         .expect("shared");
@@ -77,8 +77,8 @@ fn a_class_is_exported() {
         .fails(2, &[".html, .json or .csv"]);
 }
 
-/// The first line that a served room says: where learners join.
-fn served(learner: &Learner, base: &str, more: &[&str]) -> String {
+/// Serves a room for a moment, and returns the learners' code from the first line that it prints.
+fn code_of_served_room(learner: &Learner, base: &str, more: &[&str]) -> String {
     use std::io::{BufRead, BufReader};
     let mut command =
         learner.process(&["room", "--listen", "127.0.0.1:0", "--json", "--dir", base]);
@@ -99,11 +99,11 @@ fn a_served_room_is_a_new_one_unless_it_is_resumed() {
     let learner = Learner::new();
     let dir = tempfile::tempdir().expect("a folder");
     let base = dir.path().display().to_string();
-    let first = served(&learner, &base, &[]);
+    let first = code_of_served_room(&learner, &base, &[]);
     std::thread::sleep(std::time::Duration::from_millis(1100));
-    let second = served(&learner, &base, &[]);
+    let second = code_of_served_room(&learner, &base, &[]);
     assert_ne!(first, second, "a class of another day does not get in");
-    assert_eq!(served(&learner, &base, &["--resume"]), second);
+    assert_eq!(code_of_served_room(&learner, &base, &["--resume"]), second);
     let rooms = std::fs::read_dir(dir.path()).expect("there").count();
     assert_eq!(rooms, 2);
 }

@@ -1,20 +1,19 @@
-//! In a folder: members that come before their room, clocks that differ, orders from two places.
+//! Rooms in a shared folder: members that come before their room, clocks that differ, orders from two programs.
 
 use std::time::{Duration, SystemTime};
 
 use perflings::class::board::Presence;
 use perflings::class::folder::RoomFolder;
-use perflings::class::handle::{OpenError, RoomHandle, RoomLooker};
-use perflings::class::link::RoomNews;
-use perflings::class::link::{InstructorLink, ParticipantLink};
+use perflings::class::handle::{OpenError, RoomHandle, SecondBoard};
+use perflings::class::link::{InstructorLink, ParticipantLink, RoomError, RoomNews};
 use perflings::class::member::Member;
 use perflings::class::record::InstructorRequest;
 use perflings::course::Course;
 
 use super::{news, participant, wait};
 
-/// A room in a folder that others can write to.
-fn shared(dir: &tempfile::TempDir) -> RoomHandle {
+/// Opens a room in a folder that everybody can write to.
+fn open_public(dir: &tempfile::TempDir) -> RoomHandle {
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
     std::fs::set_permissions(dir.path(), mode).expect("set");
     open(dir)
@@ -30,12 +29,12 @@ fn names(handle: &RoomHandle) -> Vec<String> {
 }
 
 #[test]
-fn a_member_waits_for_its_room_and_hears_of_orders() {
+fn a_member_waits_for_its_room_and_gets_news_of_orders() {
     let dir = tempfile::tempdir().expect("a folder");
     let place = RoomFolder::new(dir.path().to_owned());
     let member = Member::join(Box::new(place)).expect("a thread");
     member.share(participant('a', "Ana"));
-    let RoomNews::Lost { why, again: true } = news(&member) else {
+    let RoomNews::Lost(RoomError::Later(why)) = news(&member) else {
         panic!("no room is there");
     };
     assert!(why.starts_with("no room is open in "), "{why}");
@@ -52,13 +51,13 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
         class.open_vote().map(|(stage, _)| stage),
         Some("broken-init")
     );
-    // A second instructor's program, such as the presenter's, closes it; both know.
+    // A second program of the instructor, such as the presenter's, closes the vote, and the first one carries that out.
     let taken = RoomHandle::open(dir.path().to_owned(), true, Course::builtin());
     assert!(
         matches!(taken.err(), Some(OpenError::Taken(_))),
         "one board has the room"
     );
-    let mut other = RoomLooker::new(dir.path().to_owned(), Course::builtin());
+    let mut other = SecondBoard::new(dir.path().to_owned(), Course::builtin());
     let seen = other.board().expect("the log");
     assert_eq!(
         (seen.rows.len(), seen.vote.is_some_and(|vote| vote.open)),
@@ -72,7 +71,7 @@ fn a_member_waits_for_its_room_and_hears_of_orders() {
     drop(handle);
     let reopen = InstructorRequest::OpenVote("broken-init".to_owned());
     wait("the room", || {
-        other.order(&reopen).expect("left or obeyed");
+        other.order(&reopen).expect("left or carried out");
         let board = other.board().expect("the log");
         board.vote.is_some_and(|vote| vote.open).then_some(())
     });
@@ -90,14 +89,12 @@ fn clocks_of_other_machines_do_not_matter() {
         RoomFolder::new(dir.path().to_owned())
             .share(&me)
             .expect("shared");
-        let file = dir
-            .path()
-            .join(format!("p-{}.json", digit.to_string().repeat(32)));
-        let file = std::fs::File::options()
+        let name = format!("p-{}.json", digit.to_string().repeat(32));
+        std::fs::File::options()
             .append(true)
-            .open(file)
-            .expect("there");
-        file.set_modified(date).expect("set");
+            .open(dir.path().join(name))
+            .and_then(|file| file.set_modified(date))
+            .expect("set");
     }
     wait("both", || (names(&handle) == ["a", "b"]).then_some(()));
     let board = handle.board();
@@ -105,19 +102,19 @@ fn clocks_of_other_machines_do_not_matter() {
         board
             .rows
             .iter()
-            .all(|row| row.presence == Presence::Here && row.at_s < 10)
+            .all(|row| row.presence == Presence::Here && row.open_s < 10)
     );
 }
 
 #[test]
 fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
     let dir = tempfile::tempdir().expect("a folder");
-    let handle = shared(&dir);
+    let handle = open_public(&dir);
     let file = dir.path().join(format!("p-{}.json", "a".repeat(32)));
     std::fs::write(&file, "garbage\u{1b}[2J").expect("written");
     let faults = || handle.board().faults;
-    let told = wait("a line", || faults().pop());
-    assert!(told.contains("is not a participant's record"), "{told}");
+    let fault = wait("a fault", || faults().pop());
+    assert!(fault.contains("is not a participant's record"), "{fault}");
     std::fs::remove_file(&file).expect("removed");
     RoomFolder::new(dir.path().to_owned())
         .share(&participant('a', "Ana"))
@@ -128,13 +125,13 @@ fn a_bad_file_is_a_line_on_the_board_until_it_is_mended() {
 }
 
 #[test]
-fn a_folder_that_nobody_else_can_write_to_is_told_until_it_is_opened() {
+fn the_board_warns_of_a_folder_until_others_can_write_to_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let handle = open(&dir);
-    let told = handle.board().faults.pop().expect("a warning at once");
+    let warning = handle.board().faults.pop().expect("a warning at once");
     assert!(
-        told.contains("nobody can join") && told.contains("chmod 3770"),
-        "{told}"
+        warning.contains("nobody can join") && warning.contains("chmod 3770"),
+        "{warning}"
     );
     let mode = std::os::unix::fs::PermissionsExt::from_mode(0o1777);
     std::fs::set_permissions(dir.path(), mode).expect("set");

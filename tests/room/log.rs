@@ -1,4 +1,4 @@
-//! A class is its log: what was answered is in it, whatever ends the board; and phones vote by it.
+//! The log of a class has everything that was answered, however the board ends; and phones vote.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -22,22 +22,22 @@ fn id(n: usize) -> String {
     format!("{n:032x}")
 }
 
-/// What a phone is answered.
-fn phone(room: &Room, mut asked: Value) -> (u16, Value) {
-    if let Some(n) = asked["id"].as_u64() {
-        asked["id"] = id(n as usize).into();
+/// Sends a request of a phone, whose id is a number here, and returns the status and the body of the answer.
+fn phone(room: &Room, mut request: Value) -> (u16, Value) {
+    if let Some(number) = request["id"].as_u64() {
+        request["id"] = id(number as usize).into();
     }
-    let (status, answer) = room.post("/phone", "learners", asked.to_string().as_bytes());
+    let (status, answer) = room.post("/phone", "learners", request.to_string().as_bytes());
     let body = answer.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status, serde_json::from_str(body).unwrap_or(body.into()))
 }
 
 fn order(room: &Room, order: &InstructorRequest) {
-    room.handle.order(order).expect("obeyed");
+    room.handle.order(order).expect("carried out");
 }
 
 #[test]
-fn a_phone_votes_and_is_told_only_of_what_counts() {
+fn a_phone_votes_and_sees_only_what_counts() {
     use InstructorRequest as Order;
     let room = room();
     let (status, view) = phone(&room, json!({"id": 1}));
@@ -50,7 +50,7 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
         (&view["vote"]["open"], &view["vote"]["mine"]),
         (&true.into(), &Value::Null)
     );
-    // Another round, a choice that is none, then the first vote, which counts, and a second one.
+    // Neither another round nor a choice that does not exist counts; then the first vote counts, and a second one does not.
     for (round, choice, mine) in [
         (json!(999), 1, Value::Null),
         (round.clone(), 99, Value::Null),
@@ -71,7 +71,11 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
     );
     assert_eq!(late["vote"]["counts"][1], 1);
     assert_eq!(
-        room.handle.board().vote.map(|vote| vote.who()).as_deref(),
+        room.handle
+            .board()
+            .vote
+            .map(|vote| vote.turnout())
+            .as_deref(),
         Some("1 of 2 here")
     );
     // After a reload, with the next question open, the phone shows its own past choices.
@@ -82,14 +86,14 @@ fn a_phone_votes_and_is_told_only_of_what_counts() {
         (&view["vote"]["prompt"], &view["past"][0]["mine"]),
         (&json!("Seen?"), &json!(1))
     );
-    // The log alone says the same.
+    // The log alone gives equal counts.
     let again = RoomHandle::read(room.dir.path().to_owned(), &Course::builtin()).expect("read");
     let vote = &again.class.votes[STAGE];
     assert_eq!(again.round(vote, vote.asked[0]).counts[..2], [0, 1]);
 }
 
 #[test]
-fn doors_that_are_shut_stay_shut_for_a_phone() {
+fn a_phone_gets_into_no_locked_or_closed_room() {
     use InstructorRequest as Order;
     let room = room();
     for garbage in [&b""[..], b"{}", b"{\"id\":7}", b"\xff", b"[1]"] {
@@ -154,15 +158,17 @@ fn sixty_from_one_address_are_let_in_and_one_key_removes_them() {
 }
 
 #[test]
-fn what_lies_in_a_folder_is_no_password_of_the_network() {
+fn a_participant_has_another_id_in_a_folder_than_over_the_network() {
     use perflings::class::member::identity;
     let dir = tempfile::tempdir().expect("a folder");
-    let of = |network| identity(Some(dir.path()), network);
-    let (folder, network) = (of(false), of(true));
-    assert!(folder != network && (of(false), of(true)) == (folder, network));
+    let in_folder = identity(Some(dir.path()), false);
+    let over_network = identity(Some(dir.path()), true);
+    assert_ne!(in_folder, over_network);
+    assert_eq!(identity(Some(dir.path()), false), in_folder);
+    assert_eq!(identity(Some(dir.path()), true), over_network);
 }
 
-/// A room that is served by a process of its own.
+/// A room that another process serves.
 struct Served {
     child: Child,
     at: String,
@@ -171,6 +177,7 @@ struct Served {
 }
 
 impl Served {
+    /// Serves a room with its log in a folder below `base`. `limit` is the longest file that the process may write, in bytes.
     fn open(learner: &Learner, base: &str, more: &[&str], limit: Option<u32>) -> Self {
         let args = ["room", "--listen", "127.0.0.1:0", "--json", "--dir", base];
         let mut command = learner.process(&args);
@@ -190,7 +197,7 @@ impl Served {
                 setrlimit(Resource::Fsize, limit)?;
                 Ok(())
             };
-            // SAFETY: only a system call between fork and exec.
+            // SAFETY: the closure only makes a system call, which is allowed between fork and exec.
             unsafe { command.pre_exec(limit) };
         }
         let mut child = command.spawn().expect("perflings starts");
@@ -201,7 +208,7 @@ impl Served {
         let at = at.rsplit_once('/').expect("an address").1.to_owned();
         let key = own.rsplit_once('/').expect("a key").1.to_owned();
         let code = code.to_owned();
-        // What is told later is read, too, so that the room never waits for it.
+        // Later lines are read, too, so that the room never waits for a full pipe.
         std::thread::spawn(move || lines.for_each(drop));
         Self {
             child,
@@ -211,7 +218,7 @@ impl Served {
         }
     }
 
-    /// The status and body of an answer; 0 where there was none.
+    /// Posts a request, and returns the status and the body of the answer; the status is 0 without an answer.
     fn post(&self, path: &str, code: &str, body: &str) -> (u16, String) {
         let ask = || -> std::io::Result<String> {
             let mut stream = TcpStream::connect(&self.at)?;
@@ -234,9 +241,10 @@ impl Served {
         (status.unwrap_or(0), body.to_owned())
     }
 
+    /// Votes with the phone of this number, and returns true if the answer says that the vote counts.
     fn vote(&self, n: usize, round: u64) -> bool {
-        let asked = json!({"id": id(n), "ballot": [round, n % 3]}).to_string();
-        let (status, body) = self.post("/phone", &self.code, &asked);
+        let request = json!({"id": id(n), "ballot": [round, n % 3]}).to_string();
+        let (status, body) = self.post("/phone", &self.code, &request);
         let view: Value = serde_json::from_str(&body).unwrap_or_default();
         status == 200 && view["vote"]["mine"] == json!(n % 3)
     }
@@ -249,15 +257,14 @@ impl Drop for Served {
     }
 }
 
-/// The log of the only room in a folder of rooms.
+/// Returns the lines of the log of the only room in a folder of rooms.
 fn log_in(base: &std::path::Path) -> Vec<Value> {
     let mut rooms = std::fs::read_dir(base).expect("rooms");
     let room = rooms.next().expect("a room").expect("an entry").path();
     let found = read(&room.join(LOG)).expect("read");
-    let (entries, damaged) = (found.entries, found.damaged);
-    assert_eq!(damaged, None);
-    let value = |entry| serde_json::to_value(entry).expect("plain data");
-    entries.iter().map(value).collect()
+    assert_eq!(found.damaged, None);
+    let value = |line| serde_json::to_value(line).expect("plain data");
+    found.lines.iter().map(value).collect()
 }
 
 #[test]
@@ -269,8 +276,8 @@ fn a_killed_room_loses_nothing_that_was_answered() {
     let open = json!({"open-vote": STAGE}).to_string();
     let (status, board) = served.post("/order", &served.key, &open);
     assert!(status == 200, "{board}");
-    let round = log_in(dir.path()).last().expect("a line")["vote-opened"]["round"].clone();
-    let round = round.as_u64().expect("a round");
+    let opened = log_in(dir.path()).pop().expect("a line");
+    let round = opened["vote-opened"]["round"].as_u64().expect("a round");
     let mut counted = Vec::new();
     for kill in 0..3_u64 {
         let mut child = std::mem::replace(
@@ -288,10 +295,10 @@ fn a_killed_room_loses_nothing_that_was_answered() {
         });
         for n in 1.. {
             let voter = 1000 * kill as usize + n;
-            match served.vote(voter, round) {
-                true => counted.push(voter),
-                false => break,
+            if !served.vote(voter, round) {
+                break;
             }
+            counted.push(voter);
         }
         ends.join().expect("ended");
         served = Served::open(&learner, &base, &["--resume"], None);
@@ -306,7 +313,7 @@ fn a_killed_room_loses_nothing_that_was_answered() {
         for voter in &counted {
             assert!(
                 voters.contains(&id(*voter).as_str()),
-                "{voter} was told that it counts"
+                "the answer to {voter} said that the vote counts"
             );
         }
         assert_eq!(board["vote"]["voted"], voters.len());
@@ -322,13 +329,13 @@ fn a_full_disk_counts_nothing_and_says_so() {
     let served = Served::open(&learner, &base, &[], Some(2048));
     let mut counted = 0;
     for n in 1..40 {
-        let (status, said) = served.post("/phone", &served.code, &json!({"id": id(n)}).to_string());
-        match status {
-            200 => counted += 1,
-            _ => assert!(
-                status == 500 && said.contains("log could not be written"),
-                "{said}"
-            ),
+        let request = json!({"id": id(n)}).to_string();
+        let (status, body) = served.post("/phone", &served.code, &request);
+        if status == 200 {
+            counted += 1;
+        } else {
+            assert_eq!(status, 500);
+            assert!(body.contains("log could not be written"), "{body}");
         }
     }
     let joined = log_in(dir.path())
@@ -336,7 +343,10 @@ fn a_full_disk_counts_nothing_and_says_so() {
         .filter(|line| line.get("joined").is_some())
         .count();
     assert!((3..30).contains(&counted), "{counted}");
-    assert_eq!(joined, counted, "exactly those who were answered");
+    assert_eq!(
+        joined, counted,
+        "the log has exactly those who were answered"
+    );
     let (_, board) = served.post("/board", &served.key, "");
     let board: Value = serde_json::from_str(&board).expect("the board");
     assert_eq!(board["rows"].as_array().map(Vec::len), Some(counted));

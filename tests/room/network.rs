@@ -1,4 +1,4 @@
-//! Over HTTP: who gets in, what hostile guests achieve, and members whose room goes and comes.
+//! Rooms over HTTP: codes, hostile participants, and members whose room ends and comes back.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -6,8 +6,7 @@ use std::time::{Duration, Instant};
 
 use perflings::class::client::Http;
 use perflings::class::handle::RoomHandle;
-use perflings::class::link::RoomNews;
-use perflings::class::link::{ParticipantLink, RoomError};
+use perflings::class::link::{ParticipantLink, RoomError, RoomNews};
 use perflings::class::member::Member;
 use perflings::class::record::{
     ClassState, InstructorRequest, MOST_BYTES, Participant, RaceResult,
@@ -18,6 +17,7 @@ use perflings::course::Course;
 
 use super::{news, participant, wait};
 
+/// A room that this process serves.
 pub(super) struct Room {
     pub(super) dir: tempfile::TempDir,
     pub(super) handle: RoomHandle,
@@ -44,11 +44,12 @@ pub(super) fn room() -> Room {
 }
 
 impl Room {
+    /// Returns a participant's link to the room.
     pub(super) fn guest(&self, code: &str) -> Http {
         Http::new(&format!("{}/{code}", self.at)).expect("an address")
     }
 
-    /// Sends text as it is; the answer's status and text. Whatever the room does, it does soon.
+    /// Sends text as it is, and returns the status and the text of the answer; the status is 0 without an answer. Fails after 15 seconds.
     pub(super) fn send(&self, text: &[u8]) -> (u16, String) {
         let mut stream = TcpStream::connect(self.at).expect("connected");
         stream
@@ -143,7 +144,7 @@ fn guessing_codes_is_slowed_down() {
 }
 
 #[test]
-fn two_with_one_name_are_told_so_and_nobody_sees_the_ids() {
+fn the_second_of_two_equal_names_gets_a_number_and_nobody_sees_ids() {
     let room = room();
     let (mut first, mut second) = (room.guest("learners"), room.guest("learners"));
     first.share(&participant('a', "Ana")).expect("shared");
@@ -162,11 +163,11 @@ fn two_with_one_name_are_told_so_and_nobody_sees_the_ids() {
 fn a_hostile_guest_gets_nothing_but_short_answers() {
     let room = room();
     let mut hostile = participant('e', "\u{1b}[2J\u{202e}<script>alert(1)</script>");
-    hostile.here = "</script><img src=x onerror=alert(1)>".repeat(50);
+    hostile.open_task = "</script><img src=x onerror=alert(1)>".repeat(50);
     assert_eq!(room.post("/join", "learners", &json(&hostile)).0, 200);
     let name = room.names().remove(0);
     assert_eq!(name, "·[2J·<script>alert(1)</s…");
-    // Too long, said before it is read; and 10 MB sent all the same.
+    // A request that is too long is refused before it is read, even if all of its 10 MB are sent.
     assert_eq!(
         room.post("/join", "learners", &vec![b'x'; 10 * 1024 * 1024])
             .0
@@ -307,14 +308,14 @@ fn a_member_outlives_its_room() {
     let member = Member::join(Box::new(place)).expect("a thread");
     let mut me = participant('a', "Ana");
     member.share(me.clone());
-    let RoomNews::Lost { why, again: true } = news(&member) else {
+    let RoomNews::Lost(RoomError::Later(why)) = news(&member) else {
         panic!("nobody is there");
     };
     assert!(why.contains("is the room open?"), "{why}");
-    // What happens meanwhile is shared later: the newest is enough.
+    // Of the records that the room misses, the newest one is shared later.
     for hints in 1..50 {
-        me.here = "broken-init".to_owned();
-        me.here_s = 10 * hints;
+        me.open_task = "broken-init".to_owned();
+        me.open_s = 10 * hints;
         me.raised = hints == 49;
         member.share(me.clone());
     }
@@ -323,11 +324,11 @@ fn a_member_outlives_its_room() {
     assert!(matches!(news(&member), RoomNews::Class(_)));
     let state = room.handle.state();
     let known = state.people.values().next().expect("Ana");
-    assert!(known.record.raised && known.record.here == "broken-init");
+    assert!(known.record.raised && known.record.open_task == "broken-init");
     drop(state);
     let row = room.handle.board().rows.remove(0);
-    assert!((490..590).contains(&row.at_s), "{}", row.at_s);
-    // The class says something new.
+    assert!((490..590).contains(&row.open_s), "{}", row.open_s);
+    // An order of the instructor is news.
     room.handle
         .order(&InstructorRequest::Offer(Some("broken-init".to_owned())))
         .expect("written");
@@ -346,7 +347,7 @@ fn a_member_outlives_its_room() {
             .left
             .then_some(())
     });
-    // What came over the network is kept in the folder.
+    // The log in the folder has what came over the network.
     let kept = || {
         RoomHandle::read(room.dir.path().to_owned(), &Course::builtin())
             .ok()?
@@ -361,7 +362,7 @@ fn a_member_outlives_its_room() {
 }
 
 #[test]
-fn who_is_removed_stays_out() {
+fn a_removed_participant_stays_out() {
     let room = room();
     let mut ana = room.guest("learners");
     ana.share(&participant('a', "Ana")).expect("shared");
@@ -370,14 +371,14 @@ fn who_is_removed_stays_out() {
         .expect("shared");
     room.handle
         .order(&InstructorRequest::Remove(["a".repeat(32)].into()))
-        .expect("obeyed");
+        .expect("carried out");
     assert_eq!(room.names(), ["Bo"]);
     let refused = ana.share(&participant('a', "Ana")).expect_err("out");
     assert!(
         matches!(&refused, RoomError::Never(why) if why.contains("removed")),
         "{refused}"
     );
-    // Others do not hear of it, and the folder remembers it.
+    // Others do not learn of it, and the log keeps it.
     let class = room
         .guest("learners")
         .share(&participant('b', "Bo"))
@@ -392,7 +393,7 @@ fn idle_connections_keep_nobody_out() {
     let room = room();
     let mut ana = room.guest("learners");
     ana.share(&participant('a', "Ana")).expect("shared");
-    // As many as this process may have files for, beside both ends of each.
+    // More connections than the room keeps open, if this process may have open files for both ends of each.
     let mut idle = Vec::new();
     for _ in 0..3000 {
         match TcpStream::connect(room.at) {
@@ -402,7 +403,7 @@ fn idle_connections_keep_nobody_out() {
     }
     let began = Instant::now();
     let bo = room.guest("learners").share(&participant('b', "Bo"));
-    // Where no file is left for this process, there is nothing to be seen here.
+    // If this process may not open enough files, the test shows nothing.
     if idle.len() >= 3000 {
         bo.expect("shared");
         ana.share(&participant('a', "Ana")).expect("shared");
@@ -411,7 +412,7 @@ fn idle_connections_keep_nobody_out() {
 }
 
 #[test]
-fn what_is_not_plausible_is_left_out_and_told() {
+fn an_implausible_result_is_left_out_and_is_a_fault_on_the_board() {
     let room = room();
     let mut hostile = participant('e', "Eve");
     let result = RaceResult {

@@ -212,7 +212,7 @@ pub(crate) fn device() -> Device {
 }
 
 /// Returns the measured peaks of the device.
-pub(crate) fn roof() -> Roof {
+pub(crate) fn peaks() -> Peaks {
     let rate = |best: f64| Rate {
         best,
         median: 0.98 * best,
@@ -221,7 +221,7 @@ pub(crate) fn roof() -> Roof {
         n: 9,
         load: None,
     };
-    Roof {
+    Peaks {
         matrix_cores: None,
         flops: rate(98e9),
         bytes: rate(21e9),
@@ -241,7 +241,7 @@ pub(crate) fn started(run: &RunSpec, from_step: u64) -> Event {
         entropy: Some(2.31),
         forward_flops: run.config.forward_flops(),
         from_step,
-        roof: Some(Box::new(roof())),
+        peaks: Some(Box::new(peaks())),
         paired: false,
         matrix_cores: false,
         request: 0,

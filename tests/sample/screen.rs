@@ -3,7 +3,7 @@
 
 use perflings::app::{App, Markers, Message, Panel, ThemeName, update};
 use perflings::tui::symbols::fold_to_ascii;
-use perflings::tui::theme::{Background, Colours, Terminal as Abilities, Theme};
+use perflings::tui::theme::{Background, Colours, TerminalAbilities, Theme};
 use perflings::tui::{panels, view};
 use ratatui::Terminal;
 use ratatui::backend::TestBackend;
@@ -12,7 +12,7 @@ use ratatui::layout::Rect;
 use ratatui::style::{Color, Modifier};
 
 /// The abilities of a terminal with colours and Unicode.
-pub(crate) const ABLE: Abilities = Abilities {
+pub(crate) const ABLE: TerminalAbilities = TerminalAbilities {
     colours: Colours::Indexed,
     background: Some(Background::Dark),
     ascii: false,

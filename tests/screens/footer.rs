@@ -1,8 +1,9 @@
-//! The footer names only keys that work: on every page of a stage and in every mode, each of its keys changes something that is visible,
+//! The footer names only keys that work: on every page of a stage and in every mode, each key of the footer changes something that is visible,
 //! or leaves the screen.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
-use perflings::app::Refusal;
+use perflings::app::pages::LessonPage;
+use perflings::app::{Confirm, Refusal};
 use perflings::tui::keys::{BINDINGS, action, footer, key_name};
 
 use super::*;
@@ -11,58 +12,55 @@ use super::*;
 fn pages() -> Vec<(String, App)> {
     let mut all = Vec::new();
     let mut app = built_in_course();
-    let mut page = |name: &str, app: &App| all.push((name.to_owned(), app.clone()));
-    page("the panels", &app);
+    let mut add = |name: &str, app: &App| all.push((name.to_owned(), app.clone()));
+    add("the panels", &app);
     act(&mut app, Action::Lesson);
-    page("the question", &app);
+    add("the question", &app);
     act(&mut app, Action::Answer(1));
-    page("no range yet", &app);
+    add("no range yet", &app);
     act(&mut app, Action::RangeShift(1));
-    page("a range", &app);
+    add("a range", &app);
     act(&mut app, Action::RangeKeep);
-    page("which panel", &app);
+    add("which panel", &app);
     let mut marked = app.clone();
     act(&mut marked, Action::Focus(Panel::Memory));
-    page("a panel is marked", &marked);
+    add("a panel is marked", &marked);
     skip_locating(&mut app);
-    page("the evidence", &app);
+    add("the evidence", &app);
     while app.lesson.learner.pointer.is_some() {
         act(&mut app, Action::NextPointer);
     }
-    page("the background", &app);
-    while matches!(
-        app.reading().page().0,
-        perflings::app::pages::LessonPage::Background(_)
-    ) {
+    add("the background", &app);
+    while matches!(app.reading().page().0, LessonPage::Background(_)) {
         act(&mut app, Action::TurnPage(1));
     }
-    page("the cause", &app);
+    add("the cause", &app);
     act(&mut app, Action::Knobs);
-    page("the knobs", &app);
+    add("the knobs", &app);
     act(&mut app, Action::KnobTurn(1));
-    page("a knob turned", &app);
+    add("a knob turned", &app);
     act(&mut app, Action::Knobs);
     solve(&mut app);
     act(&mut app, Action::Toggle);
     train(&mut app, 60);
     act(&mut app, Action::Lesson);
-    page("the result", &app);
+    add("the result", &app);
     act(&mut app, Action::Pair);
-    page("pairs begin", &app);
+    add("pairs begin", &app);
     super::pair(&mut app, 40, true);
-    page("pairs are done", &app);
+    add("pairs are done", &app);
     for _ in 0..9 {
         act(&mut app, Action::TurnPage(1));
     }
     if !app.view.lesson_visible() {
         act(&mut app, Action::Lesson);
     }
-    page("the quiz", &app);
-    for _ in &app.stage().expect("a stage").quiz.clone() {
+    add("the quiz", &app);
+    for _ in 0..app.stage().expect("a stage").quiz.len() {
         act(&mut app, Action::Answer(0));
     }
     assert!(app.question().is_none(), "every question is answered");
-    page("the quiz is answered", &app);
+    add("the quiz is answered", &app);
     all
 }
 
@@ -101,7 +99,7 @@ fn modes() -> Vec<(String, App)> {
 fn presented() -> Vec<(String, App)> {
     let mut app = built_in_course();
     let mut asking = app.clone();
-    asking.view.confirm = Some(perflings::app::Confirm::Reset);
+    asking.view.confirm = Some(Confirm::Reset);
     let mut all = vec![("asking".to_owned(), asking)];
     act(&mut app, Action::Present);
     for beat in 0..6 {
@@ -138,45 +136,63 @@ fn moves(action: Action) -> bool {
     )
 }
 
+/// Returns every page, mode, beat and exercise with its name.
+fn every_place() -> impl Iterator<Item = (String, App)> {
+    let exercises = crate::exercises::states().into_iter();
+    let named = exercises.map(|(name, app)| (name.to_owned(), app));
+    pages()
+        .into_iter()
+        .chain(modes())
+        .chain(presented())
+        .chain(named)
+}
+
 #[test]
 fn a_refused_action_changes_nothing_and_an_allowed_one_changes_something() {
-    let mut wrong = Vec::new();
-    let states = pages().into_iter().chain(modes()).chain(presented());
-    let exercises = crate::exercises::states().into_iter();
-    let exercises = exercises.map(|(name, app)| (name.to_owned(), app));
-    for (name, mut app) in states.chain(exercises) {
+    let mut faults = Vec::new();
+    for (name, mut app) in every_place() {
         screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
         let before = fingerprint(&app);
         for binding in BINDINGS {
-            let (asked, mut after) = (binding.action, app.clone());
-            let effects = act(&mut after, asked);
+            let action = binding.action;
+            let mut after = app.clone();
+            let effects = act(&mut after, action);
             let changes = !effects.is_empty() || fingerprint(&after) != before;
-            let may = app.may(asked);
-            let right = match &may {
-                Ok(()) => changes || moves(asked) || !binding.works(&app),
+            let may = app.may(action);
+            let is_right = match &may {
+                Ok(()) => changes || moves(action) || !binding.works(&app),
                 Err(Refusal::NothingHere) => !changes && after.view.notice == app.view.notice,
                 Err(Refusal::NotNow(why)) => {
-                    let told = after.view.notice.map(|notice| notice.text);
-                    !changes && told.as_deref() == Some(why)
+                    let notice = after.view.notice.map(|notice| notice.text);
+                    !changes && notice.as_deref() == Some(why)
                 }
             };
-            if !right {
-                wrong.push(format!("{name}: {asked:?} is {may:?}"));
-            }
-        }
-        for (written, _) in footer(&app) {
-            let asked = action(key(&written), &app).expect("a key of the table");
-            if let Err(refusal) = app.may(asked) {
-                wrong.push(format!("{name}: the footer offers {written}: {refusal:?}"));
+            if !is_right {
+                faults.push(format!("{name}: {action:?} is {may:?}"));
             }
         }
     }
-    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
 }
 
-/// Returns the key with this name in the footer.
-fn key(written: &str) -> KeyEvent {
-    let first = written.strip_prefix("a-").map_or(written, |_| "a");
+#[test]
+fn the_footer_offers_no_action_that_is_refused() {
+    let mut faults = Vec::new();
+    for (name, mut app) in every_place() {
+        screen::screen(&mut app, 120, 36, ThemeName::Dark, Markers::Braille);
+        for (label, _) in footer(&app) {
+            let offered = action(key(&label), &app).expect("a key of the table");
+            if let Err(refusal) = app.may(offered) {
+                faults.push(format!("{name}: the footer offers {label}: {refusal:?}"));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+}
+
+/// Returns the key with this label in the footer. Of a range, such as `a-d`, it is the first key.
+fn key(label: &str) -> KeyEvent {
+    let first = label.strip_prefix("a-").map_or(label, |_| "a");
     let mut keys = BINDINGS.iter().flat_map(|binding| binding.keys);
     let code = keys.find(|key| key_name(**key) == first);
     match *code.expect("a key of the table") {
@@ -187,28 +203,20 @@ fn key(written: &str) -> KeyEvent {
 
 #[test]
 fn every_key_of_the_footer_changes_something_visible() {
-    let mut silent = Vec::new();
-    let states: Vec<(String, App)> = pages().into_iter().chain(modes()).collect();
-    for (name, mut app) in states {
-        // What fills the small screen anyway is larger on a large one.
-        let (width, height) = if name == "Kernel" {
-            (120, 36)
-        } else {
-            (80, 24)
-        };
-        let draw =
-            |app: &mut App| screen::screen(app, width, height, ThemeName::Dark, Markers::Braille);
+    let mut idle = Vec::new();
+    for (name, mut app) in pages().into_iter().chain(modes()) {
+        let draw = |app: &mut App| screen::screen(app, 80, 24, ThemeName::Dark, Markers::Braille);
         draw(&mut app);
         let before = draw(&mut app);
-        for (written, says) in footer(&app) {
+        for (label, effect) in footer(&app) {
             let mut pressed = app.clone();
-            let asked = action(key(&written), &pressed);
-            let asked = asked.unwrap_or_else(|| panic!("{name}: {written} is not bound"));
-            let effects = update(&mut pressed, Message::Action(asked));
+            let action = action(key(&label), &pressed)
+                .unwrap_or_else(|| panic!("{name}: {label} is not bound"));
+            let effects = update(&mut pressed, Message::Action(action));
             if effects.is_empty() && draw(&mut pressed) == before {
-                silent.push(format!("{name}: {written} {says}"));
+                idle.push(format!("{name}: {label} {effect}"));
             }
         }
     }
-    assert!(silent.is_empty(), "{}", silent.join("\n"));
+    assert!(idle.is_empty(), "{}", idle.join("\n"));
 }

@@ -1,18 +1,26 @@
-//! The question which panel and which row show the fault: keys mark a panel and a row, and the row is judged.
+//! The question which panel and which row show the fault. The learner marks a panel and a row with keys, and the row is judged.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::tui::keys;
 
 use super::*;
 
-struct Play {
+/// A learner who is asked where the fault of a stage shows.
+struct Learner {
     app: App,
     size: (u16, u16),
 }
 
-impl Play {
-    /// A stage of the built-in course after the prediction.
-    fn of_stage(number: u32, size: (u16, u16)) -> Self {
+/// The result of an answer.
+struct Answered {
+    /// True for a right answer. `None` if the row is no answer.
+    right: Option<bool>,
+    notice: String,
+}
+
+impl Learner {
+    /// Begins a stage of the built-in course and predicts.
+    fn at_stage(number: u32, size: (u16, u16)) -> Self {
         let options = Options {
             stage: Some(number),
             ..Options::default()
@@ -25,62 +33,47 @@ impl Play {
             act(&mut app, Action::RangeKeep);
         }
         assert!(app.reading().asks_where());
-        let mut play = Self { app, size };
-        play.draw();
-        play
+        let mut learner = Self { app, size };
+        learner.draw();
+        learner
     }
 
     fn draw(&mut self) -> String {
-        let (width, height) = self.size;
-        let theme = ThemeName::Dark;
-        text(&screen::screen(
-            &mut self.app,
-            width,
-            height,
-            theme,
-            Markers::Braille,
-        ))
+        text_at(self.size, &mut self.app)
     }
 
-    fn key(&mut self, code: KeyCode) {
+    fn press(&mut self, code: KeyCode) {
         let event = KeyEvent::new(code, KeyModifiers::NONE);
         let action = keys::action(event, &self.app).expect("bound");
         act(&mut self.app, action);
         self.draw();
     }
 
-    /// Marks a panel and its first row with these words, and answers that the fault shows there. Returns whether the answer was right, and
-    /// the notice.
-    fn answer(&mut self, panel: Panel, row: &str) -> (Option<bool>, String) {
+    /// Marks a panel and its first row that contains `row`, and answers that the fault shows there.
+    fn answer(&mut self, panel: Panel, row: &str) -> Answered {
         while self.app.view.focus != Some(panel) {
-            self.key(KeyCode::Tab);
+            self.press(KeyCode::Tab);
         }
         for _ in 0..60 {
-            let marked = self.app.reading().marked_row();
-            if marked.contains(row) {
+            if self.app.reading().marked_row().contains(row) {
                 break;
             }
-            self.key(KeyCode::Down);
+            self.press(KeyCode::Down);
         }
-        self.key(KeyCode::Enter);
-        let stage = self.app.stage().expect("a stage").clone();
-        let said = self
-            .app
-            .view
-            .notice
-            .as_ref()
-            .map(|notice| notice.text.clone());
-        (
-            self.app.lesson.learner.progress_of(&stage).located,
-            said.unwrap_or_default(),
-        )
+        self.press(KeyCode::Enter);
+        let stage = self.app.stage().expect("a stage");
+        let notice = self.app.view.notice.as_ref();
+        Answered {
+            right: self.app.lesson.learner.progress_of(stage).located,
+            notice: notice.map_or_else(String::new, |notice| notice.text.clone()),
+        }
     }
 }
 
 #[test]
 fn the_answer_needs_the_right_row_if_the_evidence_names_one() {
     for size in [(80, 24), (120, 36), (200, 50)] {
-        for (stage, panel, row, right, says) in [
+        for (stage, panel, row, right, notice) in [
             (1, Panel::Evidence, "rms", true, "you can see it"),
             (
                 1,
@@ -107,32 +100,28 @@ fn the_answer_needs_the_right_row_if_the_evidence_names_one() {
             (7, Panel::Kernels, "adamw", false, "another row: gate"),
             (8, Panel::Memory, "the rest", true, "you can see it"),
         ] {
-            let mut play = Play::of_stage(stage, size);
-            let (found, said) = play.answer(panel, row);
-            assert_eq!(found, Some(right), "{stage} {row} at {size:?}: {said}");
-            if right {
-                assert!(said.contains(says), "{said}");
-            } else {
-                assert!(said.contains("Try once more"), "{said}");
-                assert!(play.app.reading().asks_where());
-                let (found, said) = play.answer(panel, row);
-                assert_eq!(found, Some(false), "the first answer counts");
-                assert!(said.contains(says), "{said}");
+            let mut learner = Learner::at_stage(stage, size);
+            let mut answered = learner.answer(panel, row);
+            let case = format!("stage {stage}, {row} at {size:?}: {}", answered.notice);
+            assert_eq!(answered.right, Some(right), "{case}");
+            if !right {
+                assert!(answered.notice.contains("Try once more"), "{case}");
+                assert!(learner.app.reading().asks_where(), "{case}");
+                answered = learner.answer(panel, row);
+                assert_eq!(answered.right, Some(false), "the first answer counts");
             }
-            let reason = play
-                .app
-                .lesson
-                .learner
-                .pointer
-                .expect("the reason is shown");
-            let pointer = &play.app.stage().expect("a stage").evidence[reason];
-            assert!(pointer.shows, "what is shown next shows the fault");
-            assert!(!play.app.reading().asks_where(), "asked twice at most");
+            assert!(answered.notice.contains(notice), "{}", answered.notice);
+            let pointer = learner.app.lesson.learner.pointer.expect("the evidence");
+            let stage = learner.app.stage().expect("a stage");
+            assert!(
+                stage.evidence[pointer].shows,
+                "a panel with the fault is next"
+            );
+            assert!(!learner.app.reading().asks_where(), "asked twice at most");
         }
     }
 }
 
-/// Issue 41, f.
 #[test]
 fn a_panel_without_figures_is_no_answer_and_the_walk_begins_at_the_first_panel() {
     for size in [(80, 24), (120, 36)] {
@@ -141,50 +130,50 @@ fn a_panel_without_figures_is_no_answer_and_the_walk_begins_at_the_first_panel()
                 .iter()
                 .filter(|panel| **panel != Panel::Lesson)
             {
-                let mut play = Play::of_stage(stage, size);
-                let (found, said) = play.answer(*panel, "");
-                let case = format!("stage {stage}, {panel:?}, {size:?}: {said}");
-                if found.is_none() {
-                    assert!(said.contains("shows no figure now"), "{case}");
-                    assert!(play.app.reading().asks_where(), "{case}");
+                let mut learner = Learner::at_stage(stage, size);
+                let Answered { right, notice } = learner.answer(*panel, "");
+                let case = format!("stage {stage}, {panel:?}, {size:?}: {notice}");
+                if right.is_none() {
+                    assert!(notice.contains("shows no figure now"), "{case}");
+                    assert!(learner.app.reading().asks_where(), "{case}");
                     continue;
                 }
                 assert_ne!(*panel, Panel::Lints, "{case}");
-                if found == Some(false) {
-                    assert!(play.app.reading().asks_where(), "{case}");
-                    let row = play.app.reading().marked_row();
-                    assert!(!said.contains("another row") || !row.is_empty(), "{case}");
-                    play.answer(*panel, "");
+                if right == Some(false) {
+                    assert!(learner.app.reading().asks_where(), "{case}");
+                    let row = learner.app.reading().marked_row();
+                    let names_row = notice.contains("another row");
+                    assert!(!names_row || !row.is_empty(), "{case}");
+                    learner.answer(*panel, "");
                 }
-                assert_eq!(play.app.lesson.learner.pointer, Some(0), "{case}");
-                let evidence = play.app.stage().expect("a stage").evidence.clone();
+                assert_eq!(learner.app.lesson.learner.pointer, Some(0), "{case}");
+                let evidence = learner.app.stage().expect("a stage").evidence.clone();
                 for pointer in &evidence[1..] {
-                    play.key(KeyCode::Enter);
-                    assert_eq!(play.app.view.focus, Some(pointer.panel), "{case}");
-                    assert!(play.app.view.notice.is_none(), "the answer stays: {case}");
+                    learner.press(KeyCode::Enter);
+                    assert_eq!(learner.app.view.focus, Some(pointer.panel), "{case}");
+                    assert!(learner.app.view.notice.is_none(), "{case}");
                 }
-                play.key(KeyCode::Enter);
-                assert!(play.app.lesson.learner.pointer.is_none(), "{case}");
+                learner.press(KeyCode::Enter);
+                assert!(learner.app.lesson.learner.pointer.is_none(), "{case}");
             }
         }
     }
 }
 
 #[test]
-fn the_question_does_not_give_the_answer_away() {
-    let mut play = Play::of_stage(6, (120, 36));
-    let event = KeyEvent::new(KeyCode::Char('E'), KeyModifiers::NONE);
-    assert_eq!(
-        keys::action(event, &play.app),
-        None,
-        "it shows the evidence"
-    );
-    assert!(!play.draw().contains("Compare the proportions"));
+fn neither_a_key_nor_a_text_gives_the_answer_away() {
+    let mut learner = Learner::at_stage(6, (120, 36));
+
+    let evidence_key = KeyEvent::new(KeyCode::Char('E'), KeyModifiers::NONE);
+    assert_eq!(keys::action(evidence_key, &learner.app), None);
+    let text_of_evidence = "Compare the proportions";
+    assert!(!learner.draw().contains(text_of_evidence));
 }
 
-/// Issue 25: at 120x36 the third panel was the one that shows the fault.
+/// At 120x36 the third panel used to be the one that shows the fault.
 #[test]
 fn the_order_of_the_panels_does_not_give_the_answer_away() {
+    // These panels are on the screen of every stage.
     let neutral = [
         "lesson",
         "loss",
@@ -195,17 +184,17 @@ fn the_order_of_the_panels_does_not_give_the_answer_away() {
     ];
     for size in [(80, 24), (120, 36)] {
         for stage in 1..=9 {
-            let mut play = Play::of_stage(stage, size);
+            let mut learner = Learner::at_stage(stage, size);
             if size.0 == 80 {
-                play.key(KeyCode::Esc);
+                learner.press(KeyCode::Esc);
             }
-            let drawn = play.draw();
+            let screen = learner.draw();
             for panel in Panel::VARIANTS.iter().map(Panel::into_str) {
-                let there = [format!("╭ {panel} ─"), format!("\n {panel} ─")];
-                let shown = there.iter().any(|row| drawn.contains(row));
-                assert!(!shown || neutral.contains(&panel), "stage {stage}: {panel}");
-                let first = panel == "kernels";
-                assert!(shown || !first, "stage {stage} at {size:?}:\n{drawn}");
+                let titles = [format!("╭ {panel} ─"), format!("\n {panel} ─")];
+                let is_shown = titles.iter().any(|title| screen.contains(title));
+                let case = format!("stage {stage} at {size:?}, {panel}: {screen}");
+                assert!(!is_shown || neutral.contains(&panel), "{case}");
+                assert!(is_shown || panel != "kernels", "{case}");
             }
         }
     }

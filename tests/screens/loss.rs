@@ -37,47 +37,45 @@ fn a_curve_that_continues_a_says_from_which_step() {
     }
 }
 
+/// Trains the active run for one step for each loss.
+fn train_with_losses(app: &mut App, losses: impl Iterator<Item = f64>) {
+    let first = app.shown_run().step().map_or(0, |step| step + 1);
+    for (step, loss) in (first..).zip(losses) {
+        let run = app.bench.run.wanted.clone().expect("a run");
+        let Event::Step(mut step) = sample::step(&run, step) else {
+            panic!("a step");
+        };
+        step.loss = Some(loss.into());
+        hear(app, Event::Step(step));
+    }
+}
+
+/// Returns two runs whose curves swing over the whole panel and end at one place.
+fn swinging_curves() -> App {
+    let mut app = b_trains();
+    let swings = [1.5, 150.0].into_iter().cycle().take(90);
+    train_with_losses(&mut app, swings.chain([40.0]));
+    let steps = app.shown_run().step().map_or(0, |step| step + 1);
+    act(&mut app, Action::Toggle);
+    let run = app.bench.run.wanted.clone().expect("a run");
+    hear(&mut app, sample::started(&run, 0));
+    train_with_losses(&mut app, (0..steps).map(|_| 40.5));
+    app
+}
+
 #[test]
 fn the_loss_panel_names_both_reference_lines_at_every_size() {
-    /// Reports steps of the active run with these losses.
-    fn train_with_losses(app: &mut App, losses: impl Iterator<Item = f64>) {
-        let base = app.shown_run().step().map_or(0, |step| step + 1);
-        for (at, loss) in losses.enumerate() {
-            let run = app.bench.run.wanted.clone().expect("a run");
-            let Event::Step(mut step) = sample::step(&run, base + at as u64) else {
-                panic!("a step");
-            };
-            step.loss = Some(loss.into());
-            hear(app, Event::Step(step));
-        }
-    }
-    // Both curves swing over the whole panel and end at the same place.
-    let swinging_curves = || {
-        let mut app = b_trains();
-        train_with_losses(
-            &mut app,
-            (0..90)
-                .map(|at| if at % 2 == 0 { 1.5 } else { 150.0 })
-                .chain([40.0]),
-        );
-        let steps = app.shown_run().step().map_or(0, |step| step + 1);
-        act(&mut app, Action::Toggle);
-        let run = app.bench.run.wanted.clone().expect("a run");
-        hear(&mut app, sample::started(&run, 0));
-        train_with_losses(&mut app, (0..steps).map(|_| 40.5));
-        app
-    };
     for (width, height) in SIZES {
         for (name, mut app) in [
-            ("first", a_trains()),
-            ("toggled", b_trains()),
-            ("went on", b_continues_a()),
-            ("swings", swinging_curves()),
+            ("one run", a_trains()),
+            ("two runs", b_trains()),
+            ("B continues A", b_continues_a()),
+            ("swinging curves", swinging_curves()),
         ] {
             for (_, theme, markers) in LOOKS {
-                let drawn = text(&screen::screen(&mut app, width, height, theme, markers));
+                let shown = text(&screen::screen(&mut app, width, height, theme, markers));
                 for line in ["ln V 6.91", "entropy 2.31"] {
-                    assert!(drawn.contains(line), "{line}, {name}: {drawn}");
+                    assert!(shown.contains(line), "{line}, {name}: {shown}");
                 }
             }
         }
@@ -85,25 +83,17 @@ fn the_loss_panel_names_both_reference_lines_at_every_size() {
 }
 
 #[test]
-fn a_and_b_have_different_marks() {
+fn b_has_a_mark_of_its_own_in_every_look() {
     for (_, theme, markers) in LOOKS {
-        let drawn = text(&screen::panel(
-            &mut b_trains(),
-            Panel::Loss,
-            72,
-            20,
-            theme,
-            markers,
-        ));
-        let mark = if markers == Markers::Ascii {
-            'x'
-        } else if markers == Markers::Dots {
-            '•'
-        } else {
-            '◆'
+        let buffer = screen::panel(&mut b_trains(), Panel::Loss, 72, 20, theme, markers);
+        let shown = text(&buffer);
+        let mark = match markers {
+            Markers::Braille => '◆',
+            Markers::Dots => '•',
+            Markers::Ascii => 'x',
         };
-        assert!(drawn.contains(mark), "B carries its own mark:\n{drawn}");
-        assert!(drawn.contains("A broken") && drawn.contains("B fixed"));
+        assert!(shown.contains(mark), "{mark}: {shown}");
+        assert!(shown.contains("A broken") && shown.contains("B fixed"));
     }
 }
 

@@ -35,22 +35,20 @@ fn a_mystery_hides_its_fault_until_it_has_ended() {
             ],
         ),
     ];
-    for (name, mut app, says) in states {
-        assert_says(&SIZES, &app, says);
+    for (name, mut app, texts) in states {
+        assert_says(&SIZES, &app, texts);
+        let has_ended = name == "mystery_given_up";
         for size in SIZES {
             let shown = text_at(size, &mut app.clone());
-            assert_eq!(
-                shown.contains("0.0000001"),
-                name == "mystery_given_up",
-                "{shown}"
-            );
+            let names_fault = shown.contains("0.0000001");
+            assert_eq!(names_fault, has_ended, "{name}: {shown}");
         }
         picture(name, &mut app, TYPICAL);
     }
 }
 
 #[test]
-fn a_solved_mystery_says_that_a_remaining_fault_costs_nothing() {
+fn a_solved_mystery_names_a_fault_that_remains_without_a_slowdown() {
     for (width, height) in [(80, 24), (120, 36)] {
         let mut app = mystery_not_solved();
         let broken = app.mode.mystery().expect("open").mystery.broken.clone();
@@ -65,9 +63,7 @@ fn a_solved_mystery_says_that_a_remaining_fault_costs_nothing() {
         let shown = text_at((width, height), &mut app);
         let words: Vec<&str> = shown.split_whitespace().collect();
         let sentences = words.join(" ").replace("│ │ ", "");
-        assert!(
-            sentences.contains("B still has this fault. The pairs did not"),
-            "{sentences}"
-        );
+        let remains = "B still has this fault. The pairs did not";
+        assert!(sentences.contains(remains), "{sentences}");
     }
 }

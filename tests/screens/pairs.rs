@@ -1,9 +1,9 @@
-//! Results of pairs.
+//! The result of pairs in the throughput panel and in the lesson.
 
 use super::*;
 
-/// Returns the lines of the throughput panel with this result of pairs, without the frame.
-fn lines_about(pair: &Pair, width: u16) -> Vec<String> {
+/// Returns the lines of the expanded throughput panel with this result of pairs, without the frame.
+fn throughput_lines(pair: &Pair, width: u16) -> Vec<String> {
     let mut app = pairs_measured();
     app.lesson.learner.pair = Some(pair.clone());
     app.view.expanded = true;
@@ -46,29 +46,37 @@ fn the_line_about_pairs_has_the_longest_form_that_fits() {
         (short - 1, 2),
         (shorter, 2),
     ];
-    for (width, wanted) in widths {
-        let lines = lines_about(&pair, width);
+    for (width, expected) in widths {
+        let lines = throughput_lines(&pair, width);
         let found: Vec<&str> = forms
             .into_iter()
             .filter(|form| lines.iter().any(|line| line == form))
             .collect();
-        assert_eq!(found, [forms[wanted]], "{width}: {lines:#?}");
-        assert!(
-            lines.iter().any(|line| line.contains("0.906")),
-            "{width}: {lines:#?}"
-        );
+        assert_eq!(found, [forms[expected]], "{width}: {lines:#?}");
+        let has_interval = lines.iter().any(|line| line.contains("0.906"));
+        assert!(has_interval, "{width}: {lines:#?}");
     }
-    // In the lesson column the shortest form is wrapped.
+}
+
+#[test]
+fn the_line_about_pairs_wraps_in_the_lesson() {
     let mut app = pairs_measured();
-    app.lesson.learner.pair = Some(pair);
-    let column: Vec<String> = text_at((120, 36), &mut app)
+    app.lesson.learner.pair = Some(Pair {
+        tokens: Some([512, 4096]),
+        ..unclear_pairs(0.906, 1.036)
+    });
+
+    let shown = text_at((120, 36), &mut app);
+
+    let column: Vec<&str> = shown
         .lines()
-        .filter_map(|line| line.split('│').nth(1))
-        .map(|line| line.trim().to_owned())
+        .filter_map(|line| Some(line.split('│').nth(1)?.trim()))
         .collect();
     let lesson = column.join(" ");
-    let head = "no clear difference (n=40) 1.138x per token 95 %: 0.906–1.036";
-    for sentence in [forms[2], head] {
+    for sentence in [
+        "no clear difference (n=40) 1.138x per token 95 %: 0.906–1.036",
+        "40 pairs; A 205.0 ms, B 180.1 ms; 512 and 4096 tokens; at most 9.4 % apart",
+    ] {
         assert!(lesson.contains(sentence), "{sentence}: {lesson}");
     }
 }
@@ -80,11 +88,9 @@ fn an_interval_that_excludes_1_is_not_called_no_difference() {
         ((1.007, 1.113), "B may be faster"),
         ((0.871, 0.994), "B may be slower"),
     ] {
-        let lines = lines_about(&unclear_pairs(low, high), 120);
-        assert!(
-            lines.iter().any(|line| line.contains(verdict)),
-            "{verdict}: {lines:#?}"
-        );
+        let lines = throughput_lines(&unclear_pairs(low, high), 120);
+        let found = lines.iter().any(|line| line.contains(verdict));
+        assert!(found, "{verdict}: {lines:#?}");
     }
 }
 
@@ -98,9 +104,9 @@ fn a_later_figure_is_shown_while_b_passes() {
         pair(&mut app, 40, true);
         let stage = app.stage().expect("a stage").clone();
         assert!(truth(&app, &stage).is_some_and(|figure| figure > 6.6));
-        let known = app.lesson.learner.progress_mut(&stage.id);
-        known.estimate = Some((5.0, 9.0));
-        known.measured = Some(6.5);
+        let progress = app.lesson.learner.progress_mut(&stage.id);
+        progress.estimate = Some((5.0, 9.0));
+        progress.measured = Some(6.5);
         let report = app.lesson.learner.report.as_mut().expect("judged");
         for line in &mut report.lines {
             line.outcome = outcome;

@@ -1,4 +1,4 @@
-//! Single panels.
+//! Each panel by itself: its picture, and the line that describes its state.
 
 use super::*;
 
@@ -6,29 +6,35 @@ use super::*;
 fn a_ledger_shows_the_figures_of_one_step() {
     let mut app = stage_without_syncs();
     session::skip_locating(&mut app);
-    let drawn = |app: &mut App| {
-        act(app, Action::Focus(Panel::Lesson));
-        act(app, Action::Close);
-        session::resize(app, 80, 24);
-        act(app, Action::Evidence);
-        text_at((80, 24), app)
-    };
     app.view.focus = Some(Panel::Ledger);
+
     let shown = panel_text(Panel::Ledger, &mut app, (76, 18));
-    // The first step with clocks stays for a second; what came in that second is not mixed into it.
+
+    // Step 0 is the first step with clocks. It stays for a second, and no figure of a later step is mixed into it.
     assert!(shown.contains("A broken · step 0 "), "{shown}");
-    let at = |needle: &str| {
-        let line = shown.lines().find(|line| line.contains(needle));
-        line.unwrap_or_else(|| panic!("no {needle}\n{shown}"))
-            .to_owned()
-    };
-    assert!(at("forward").contains("0.200 ms"), "{shown}");
-    assert!(at("host, submitting").contains("0.800 ms"), "{shown}");
-    assert!(at("device, computing").contains("174.3 ms"), "{shown}");
-    assert!(at("host, to the sync").contains("177.0 ms"), "{shown}");
-    // One key brings up what the stage points at.
-    let first = drawn(&mut app);
-    assert!(first.contains("▸ evidence"), "{first}");
+    for (part, time) in [
+        ("forward", "0.200 ms"),
+        ("host, submitting", "0.800 ms"),
+        ("device, computing", "174.3 ms"),
+        ("host, to the sync", "177.0 ms"),
+    ] {
+        let is_shown = |line: &str| line.contains(part) && line.contains(time);
+        assert!(shown.lines().any(is_shown), "{part}, {time}: {shown}");
+    }
+}
+
+#[test]
+fn one_key_opens_the_panel_that_the_stage_points_at() {
+    let mut app = stage_without_syncs();
+    session::skip_locating(&mut app);
+    act(&mut app, Action::Focus(Panel::Lesson));
+    act(&mut app, Action::Close);
+    session::resize(&mut app, 80, 24);
+
+    act(&mut app, Action::Evidence);
+
+    let shown = text_at((80, 24), &mut app);
+    assert!(shown.contains("▸ evidence"), "{shown}");
 }
 
 #[test]
@@ -156,12 +162,8 @@ fn a_missing_figure_is_not_shown_as_0() {
         Panel::Memory,
         Panel::Evidence,
     ] {
-        let drawn = panel_text(panel, &mut before_any_event(), (60, 10));
-        assert!(
-            drawn.contains("not measured: "),
-            "{}:\n{drawn}",
-            panel.into_str()
-        );
-        assert!(!drawn.contains(" 0 "), "{}:\n{drawn}", panel.into_str());
+        let shown = panel_text(panel, &mut before_any_event(), (60, 10));
+        assert!(shown.contains("not measured: "), "{panel:?}: {shown}");
+        assert!(!shown.contains(" 0 "), "{panel:?}: {shown}");
     }
 }

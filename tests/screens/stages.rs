@@ -1,4 +1,4 @@
-//! A stage from its first frame to its quiz, presentations, and recorded runs.
+//! A stage from its first frame to its quiz, the beats of its presentation, and recorded runs.
 
 use super::*;
 
@@ -23,52 +23,57 @@ fn the_curves_and_the_state_of_the_run_are_on_every_screen() {
     assert_says(&SIZES, &b_trains(), &two_runs);
 }
 
+/// Returns a stage of the built-in course at beat number `beat`, from 0, of its presentation. Its run has 40 steps.
+fn at_beat(stage: u32, beat: usize) -> App {
+    let mut app = built_in_course();
+    act(&mut app, Action::Stage(stage));
+    act(&mut app, Action::Present);
+    train(&mut app, 40);
+    for _ in 0..beat {
+        act(&mut app, Action::NextBeat);
+    }
+    app
+}
+
 #[test]
-fn beats_recorded_runs_and_background_pages_have_pictures() {
-    let mut beat = built_in_course();
-    act(&mut beat, Action::Present);
-    train(&mut beat, 40);
-    let mut asked = beat.clone();
-    act(&mut asked, Action::NextBeat);
-    let mystery = recorded_run("d01");
-    let mut named = mystery.clone();
-    act(&mut named, Action::Answer(0));
+fn each_kind_of_beat_has_a_picture() {
+    picture("beat_curve", &mut at_beat(1, 0), TYPICAL);
+    picture("beat_vote", &mut at_beat(1, 1), TYPICAL);
+    picture("beat_ledger", &mut at_beat(3, 0), (80, 24));
+    picture("beat_kernels", &mut at_beat(4, 0), (80, 24));
+    let mut pairs = at_beat(4, 6);
+    pair(&mut pairs, 20, false);
+    picture("beat_pairs", &mut pairs, (80, 24));
+}
+
+#[test]
+fn a_beat_after_the_fix_shows_both_curves() {
+    let mut fixed = at_beat(1, 4);
+    train(&mut fixed, 60);
+
+    let curves = ["A broken 120.6 → 77.42   ● B fixed 6.86 → 5.52"];
+    assert_says(&[(80, 24)], &fixed, &curves);
+}
+
+#[test]
+fn a_recorded_run_asks_for_its_fault_and_judges_the_answer() {
+    let mut recorded = recorded_run("d01");
+    let question = ["RECORDING 2026-11-21", "Why does this loss not fall?"];
+    assert_says(&[(80, 24)], &recorded, &question);
+
+    act(&mut recorded, Action::Answer(0));
+
+    picture("recording_named_wrongly", &mut recorded, (80, 24));
+}
+
+#[test]
+fn a_background_page_has_its_title_and_the_keys_that_turn_it() {
     let mut page = built_in_course();
     act(&mut page, Action::Open(Overlay::Glossary));
     act(&mut page, Action::TurnPage(2));
-    let mut fixed = beat.clone();
-    for _ in 0..4 {
-        act(&mut fixed, Action::NextBeat);
-    }
-    train(&mut fixed, 60);
-    picture("beat_curve", &mut beat, TYPICAL);
-    picture("beat_vote", &mut asked, TYPICAL);
-    let mut pairs = built_in_course();
-    act(&mut pairs, Action::Stage(4));
-    act(&mut pairs, Action::Present);
-    train(&mut pairs, 40);
-    let mut clocks = pairs.clone();
-    act(&mut clocks, Action::Stage(3));
-    train(&mut clocks, 40);
-    let row = pairs.clone();
-    for _ in 0..6 {
-        act(&mut pairs, Action::NextBeat);
-    }
-    pair(&mut pairs, 20, false);
-    let both = ["A broken 120.6 → 77.42   ● B fixed 6.86 → 5.52"];
-    assert_says(&[(80, 24)], &fixed, &both);
-    let asks = ["RECORDING 2026-11-21", "Why does this loss not fall?"];
-    assert_says(&[(80, 24)], &mystery, &asks);
-    let heads = ["╭ Flash attention, step by step ─", "← → turn, esc closes"];
-    assert_says(&[(80, 24)], &page, &heads);
-    for (name, mut app) in [
-        ("beat_ledger", clocks),
-        ("beat_kernels", row),
-        ("beat_pairs", pairs),
-        ("recording_named_wrongly", named),
-    ] {
-        picture(name, &mut app, (80, 24));
-    }
+
+    let head = ["╭ Flash attention, step by step ─", "← → turn, esc closes"];
+    assert_says(&[(80, 24)], &page, &head);
 }
 
 #[test]
@@ -155,34 +160,27 @@ fn the_cause_is_hidden_until_the_evidence_was_seen() {
         session::resize(&mut app, width, height);
         app.view.lesson_open = true;
         app.view.focus = Some(Panel::Lesson);
-        let whole_lesson = |app: &mut App| {
-            (0..30)
-                .map(|_| {
-                    act(app, Action::Scroll(10));
-                    text_at((width, height), app)
-                })
-                .collect::<String>()
+        let shows_cause = |app: &mut App| {
+            let mut pages = (0..30).map(|_| {
+                act(app, Action::Scroll(10));
+                text_at((width, height), app)
+            });
+            pages.any(|page| page.contains("tied head multiplies"))
         };
-        assert!(!whole_lesson(&mut app).contains("tied head multiplies"));
+        assert!(!shows_cause(&mut app), "nothing is predicted yet");
         while app.reading().page().1 > 1 {
             act(&mut app, Action::TurnPage(-1));
         }
         act(&mut app, Action::Answer(0));
-        assert!(
-            !whole_lesson(&mut app).contains("tied head multiplies"),
-            "the range is still open"
-        );
+        assert!(!shows_cause(&mut app), "the range is still open");
         act(&mut app, Action::RangeShift(1));
         act(&mut app, Action::RangeKeep);
-        assert!(
-            !whole_lesson(&mut app).contains("tied head multiplies"),
-            "the evidence was not seen yet"
-        );
+        assert!(!shows_cause(&mut app), "the evidence was not seen yet");
         skip_locating(&mut app);
         for _ in 0..app.stage().expect("a stage").evidence.len() {
             act(&mut app, Action::NextPointer);
         }
-        assert!(whole_lesson(&mut app).contains("tied head multiplies"));
+        assert!(shows_cause(&mut app), "the evidence was seen");
     }
 }
 

@@ -13,8 +13,8 @@ use ratatui::{Frame, Terminal};
 /// The sizes at which every beat is drawn.
 const BEATS: [(u16, u16); 5] = [(60, 16), (80, 24), (120, 36), (160, 45), (200, 50)];
 
-/// Calls `look` at every beat of the course, after its run or its pairs were measured.
-fn each_beat(mut look: impl FnMut(&mut App)) {
+/// Calls `check` at every beat of the course, after its run or its pairs were measured.
+fn each_beat(mut check: impl FnMut(&mut App)) {
     let mut app = built_in_course();
     act(&mut app, Action::Present);
     let all = app.lesson.course.stages.iter();
@@ -26,7 +26,7 @@ fn each_beat(mut look: impl FnMut(&mut App)) {
         } else {
             train(&mut app, 60);
         }
-        look(&mut app);
+        check(&mut app);
         act(&mut app, Action::NextBeat);
     }
 }
@@ -39,26 +39,29 @@ fn words(text: &str) -> impl Iterator<Item = String> {
 
 /// Returns the texts in quotes of a source file.
 fn quoted(code: &str) -> String {
-    let (mut out, mut inside) = (String::new(), false);
+    let mut texts = String::new();
+    let mut is_quoted = false;
     let mut letters = code.chars().peekable();
     while let Some(letter) = letters.next() {
         match letter {
-            '\\' if inside => {
+            '\\' if is_quoted => {
                 letters.next();
-                out.push(' ');
+                texts.push(' ');
             }
             '"' => {
-                inside = !inside;
-                out.push(' ');
+                is_quoted = !is_quoted;
+                texts.push(' ');
             }
-            '\'' if !inside && letters.peek() == Some(&'"') => drop(letters.next()),
-            '/' if !inside && letters.peek() == Some(&'/') => {
+            // A quotation mark as a character.
+            '\'' if !is_quoted && letters.peek() == Some(&'"') => drop(letters.next()),
+            // A comment.
+            '/' if !is_quoted && letters.peek() == Some(&'/') => {
                 letters.by_ref().find(|letter| *letter == '\n');
             }
-            _ => out.extend(inside.then_some(letter)),
+            _ => texts.extend(is_quoted.then_some(letter)),
         }
     }
-    out
+    texts
 }
 
 /// Returns all words that a screen may show: those of the course, and those in quotes in the source.
@@ -84,63 +87,62 @@ fn vocabulary() -> BTreeSet<String> {
     known
 }
 
-/// Returns the words on a screen that are only the beginning or the end of a known word. A word with a mark of omission may be cut.
-fn pieces(shown: &str, known: &BTreeSet<String>) -> Vec<String> {
-    let shown: String = shown
+/// Returns the words on a screen that no text contains: they were cut. Words with a mark of omission are left out.
+fn cut_words(shown: &str, known: &BTreeSet<String>) -> Vec<String> {
+    let without_omissions: String = shown
         .split_inclusive(char::is_whitespace)
         .filter(|token| !token.contains('…'))
         .collect();
-    // The letters of two curves that end beside each other.
-    let letters = ["ab", "ba"];
-    let words = words(&shown).filter(|word| !letters.contains(&word.as_str()));
-    words.filter(|word| !known.contains(word)).collect()
+    // Two curves may end beside each other.
+    let letters_of_curves = ["ab", "ba"];
+    words(&without_omissions)
+        .filter(|word| !letters_of_curves.contains(&word.as_str()) && !known.contains(word))
+        .collect()
+}
+
+/// The cut words, each with the place and the screen where it was found first.
+#[derive(Default)]
+struct CutWords(BTreeMap<String, (String, String)>);
+
+impl CutWords {
+    /// Adds the cut words of a screen.
+    fn add(&mut self, place: &str, shown: &str, known: &BTreeSet<String>) {
+        for word in cut_words(shown, known) {
+            let first = (place.to_owned(), shown.to_owned());
+            self.0.entry(word).or_insert(first);
+        }
+    }
+
+    /// Fails if there is a cut word. The message names each with its place and has the first screen.
+    fn assert_none(&self) {
+        let places = self
+            .0
+            .iter()
+            .map(|(word, (place, _))| format!("{word}: {place}"));
+        let list = places.collect::<Vec<_>>().join("\n");
+        let first_screen = self.0.values().next().map_or("", |(_, shown)| shown);
+        assert!(self.0.is_empty(), "{list}\n{first_screen}");
+    }
 }
 
 #[test]
 fn no_text_of_a_beat_ends_in_the_middle_of_a_word() {
     let known = vocabulary();
-    let mut found = BTreeMap::new();
+    let mut found = CutWords::default();
     each_beat(|app| {
         let beat = app.beat().expect("a beat");
         for size in BEATS {
-            let shown = text_at(size, app);
-            for piece in pieces(&shown, &known) {
-                let place = format!("beat {}.{} at {size:?}", beat.stage + 1, beat.at + 1);
-                found.entry(piece).or_insert((place, shown.clone()));
-            }
+            let place = format!("beat {}.{} at {size:?}", beat.stage + 1, beat.at + 1);
+            found.add(&place, &text_at(size, app), &known);
         }
     });
-    assert!(found.is_empty(), "{}", listed(&found));
+    found.assert_none();
 }
 
 #[test]
-fn no_text_of_a_panel_or_a_card_ends_in_the_middle_of_a_word() {
+fn no_text_of_a_card_ends_in_the_middle_of_a_word() {
     let known = vocabulary();
-    let mut found = BTreeMap::new();
-    // What a card covers is cut, hostile texts are no words, and the letters of the roofline stand beside each other.
-    let states = all_states().into_iter().enumerate();
-    let states = states.filter(|(at, app)| {
-        let failed = matches!(app.bench.run.state, RunState::EngineGone { .. });
-        *at != 7 && app.view.overlay.is_none() && !failed
-    });
-    let states = states.map(|(at, app)| (format!("state {at}"), app));
-    let expanded = Panel::VARIANTS
-        .iter()
-        .filter(|panel| **panel != Panel::Roofline);
-    let expanded = expanded.flat_map(|panel| {
-        [
-            b_trains(),
-            stage_without_syncs(),
-            without_gradients(),
-            pairs_measured(),
-            b_continues_a(),
-        ]
-        .map(|mut app| {
-            act(&mut app, Action::Focus(*panel));
-            act(&mut app, Action::Expand);
-            (format!("{panel:?}"), app)
-        })
-    });
+    let mut found = CutWords::default();
     for (name, app) in open_cards() {
         for (width, height) in BEATS {
             let theme = Theme::new(ThemeName::Dark, Markers::Braille, screen::ABLE);
@@ -151,39 +153,60 @@ fn no_text_of_a_panel_or_a_card_ends_in_the_middle_of_a_word() {
             };
             terminal.draw(draw).expect("drawn");
             let shown = text(terminal.backend().buffer());
-            for piece in pieces(&shown, &known) {
-                let place = format!("card {name} at {width}x{height}");
-                found.entry(piece).or_insert((place, shown.clone()));
-            }
+            found.add(&format!("card {name} at {width}x{height}"), &shown, &known);
         }
     }
-    for (name, mut app) in states.chain(expanded) {
-        for size in BEATS {
-            let shown = text_at(size, &mut app);
-            for piece in pieces(&shown, &known) {
-                found
-                    .entry(piece)
-                    .or_insert((format!("{name} at {size:?}"), shown.clone()));
-            }
-        }
-    }
-    assert!(found.is_empty(), "{}", listed(&found));
+    found.assert_none();
 }
 
-/// Describes each cut word with its place, and the first screen.
-fn listed(found: &BTreeMap<String, (String, String)>) -> String {
-    let all: Vec<String> = found
-        .iter()
-        .map(|(piece, (place, _))| format!("{piece}: {place}"))
-        .collect();
-    let first = found.values().next().map_or("", |(_, shown)| shown);
-    format!("{}\n{first}", all.join("\n"))
+#[test]
+fn no_text_of_a_panel_ends_in_the_middle_of_a_word() {
+    let known = vocabulary();
+    let mut found = CutWords::default();
+    // A card cuts the texts that it covers, and the hostile texts of state 7 are no words.
+    let is_whole = |(index, app): &(usize, App)| {
+        let has_card = matches!(app.bench.run.state, RunState::EngineGone { .. });
+        *index != 7 && app.view.overlay.is_none() && !has_card
+    };
+    for (index, mut app) in all_states().into_iter().enumerate().filter(is_whole) {
+        for size in BEATS {
+            let place = format!("state {index} at {size:?}");
+            found.add(&place, &text_at(size, &mut app), &known);
+        }
+    }
+    found.assert_none();
+}
+
+#[test]
+fn no_text_of_an_expanded_panel_ends_in_the_middle_of_a_word() {
+    let known = vocabulary();
+    let mut found = CutWords::default();
+    // The letters of the roofline stand beside each other like words.
+    let is_text = |panel: &&Panel| **panel != Panel::Roofline;
+    for panel in Panel::VARIANTS.iter().filter(is_text) {
+        for mut app in [
+            b_trains(),
+            stage_without_syncs(),
+            without_gradients(),
+            pairs_measured(),
+            b_continues_a(),
+        ] {
+            act(&mut app, Action::Focus(*panel));
+            act(&mut app, Action::Expand);
+            for size in BEATS {
+                let place = format!("{panel:?} at {size:?}");
+                found.add(&place, &text_at(size, &mut app), &known);
+            }
+        }
+    }
+    found.assert_none();
 }
 
 #[test]
 fn rows_that_a_beat_names_are_on_every_screen() {
     each_beat(|app| {
-        let (beat, cue) = (app.beat().expect("a beat"), app.cue().expect("its text"));
+        let beat = app.beat().expect("a beat");
+        let cue = app.cue().expect("its text");
         let shows = |app: &mut App, size: (u16, u16), row: &str| {
             let buffer = screen::screen(app, size.0, size.1, ThemeName::Dark, Markers::Braille);
             let shown = text(&buffer).to_lowercase();
@@ -199,10 +222,9 @@ fn rows_that_a_beat_names_are_on_every_screen() {
         named.retain(|row| beat.panel == Panel::Memory || shows(app, (200, 50), row));
         for size in BEATS {
             for row in named.iter().filter(|row| cue.asks(row)) {
-                let (stage, at) = (beat.stage + 1, beat.at + 1);
-                let shown = shows(app, size, row);
-                let screen = text_at(size, app);
-                assert!(shown, "{row} in beat {stage}.{at} at {size:?}: {screen}");
+                let place = format!("beat {}.{} at {size:?}", beat.stage + 1, beat.at + 1);
+                let is_shown = shows(app, size, row);
+                assert!(is_shown, "{row} in {place}: {}", text_at(size, app));
             }
         }
     });
@@ -309,7 +331,7 @@ fn a_rate_for_an_audience_changes_only_after_twice_as_many_steps() {
     train(&mut app, 40);
     let shown = text_at(TYPICAL, &mut app);
     let run = app.bench.run.wanted.clone().expect("a run");
-    let told = |n: u64, rate: f64| {
+    let throughput = |n: u64, rate: f64| {
         let step_ms = Spread {
             median: 1e3 / rate,
             n,
@@ -323,10 +345,10 @@ fn a_rate_for_an_audience_changes_only_after_twice_as_many_steps() {
         })
     };
     for n in 41..80 {
-        hear(&mut app, told(n, 100.0 + n as f64));
+        hear(&mut app, throughput(n, 100.0 + n as f64));
         assert_eq!(text_at(TYPICAL, &mut app), shown, "{n}");
     }
-    hear(&mut app, told(80, 161.3));
+    hear(&mut app, throughput(80, 161.3));
     let (dark, dots) = (ThemeName::Dark, Markers::Braille);
     let later = screen::screen(&mut app, 80, 24, dark, dots);
     assert!(has_large(&later, "161.3"), "{}", text(&later));
@@ -356,39 +378,44 @@ fn the_legend_the_chart_and_the_notice_name_the_same_step_of_a_nan() {
     }
 }
 
+/// Begins the replay of a recording, or a watched training, of a stage or of none.
+fn replay(file: &str, stage: Option<u32>, watched: bool) -> App {
+    let recording = Replay {
+        file: file.to_owned(),
+        device: sample::device(),
+        date: "2026-11-01".to_owned(),
+        stage,
+        paused: false,
+        speed: 1.0,
+        unsolved: false,
+        watched,
+    };
+    let options = Options {
+        recording: Some(recording),
+        stage,
+        ..Options::default()
+    };
+    session::begin(Course::builtin(), options).0
+}
+
 #[test]
-fn a_recording_of_a_free_run_has_no_lesson() {
+fn a_recording_shows_the_lesson_of_its_stage_only() {
     for stage in [None, Some(2)] {
-        let recording = Replay {
-            file: "run.jsonl".to_owned(),
-            device: sample::device(),
-            date: "2026-11-01".to_owned(),
-            stage,
-            paused: false,
-            speed: 1.0,
-            unsolved: false,
-            watched: false,
-        };
-        let options = Options {
-            recording: Some(recording),
-            stage,
-            ..Options::default()
-        };
-        let mut app = session::begin(Course::builtin(), options).0;
+        let mut app = replay("run.jsonl", stage, false);
         act(&mut app, Action::Lesson);
-        let titles = app.lesson.course.stages.clone();
+        let stages = app.lesson.course.stages.clone();
         for size in BEATS {
             let shown = text_at(size, &mut app);
-            for one in titles.iter().filter(|one| Some(one.number) != stage) {
-                assert!(!shown.contains(&one.title), "{}: {shown}", one.title);
+            for other in stages.iter().filter(|other| Some(other.number) != stage) {
+                assert!(!shown.contains(&other.title), "{}: {shown}", other.title);
             }
-            let heads = shown.contains("predict ▸") || shown.contains("✓ predict");
-            assert!(stage.is_some() || !heads, "{shown}");
+            let has_lesson = shown.contains("predict ▸") || shown.contains("✓ predict");
+            assert!(stage.is_some() || !has_lesson, "{shown}");
         }
     }
 }
 
-/// A process of a watched training.
+/// Returns the state of a process of a watched training. A step of 20 ms has 1 ms of optimizer, and 16 ms of forward and backward together.
 fn rank(number: u32, forward: f64, silent_s: Option<u64>) -> RankReading {
     RankReading {
         rank: number,
@@ -401,25 +428,9 @@ fn rank(number: u32, forward: f64, silent_s: Option<u64>) -> RankReading {
     }
 }
 
-#[test]
-fn a_watched_training_shows_each_process_and_what_it_does_not_report() {
-    let recording = Replay {
-        file: "python train.py".to_owned(),
-        device: Device::default(),
-        date: String::new(),
-        stage: None,
-        paused: false,
-        speed: 1.0,
-        unsolved: false,
-        watched: true,
-    };
-    let options = Options {
-        recording: Some(recording),
-        ..Options::default()
-    };
-    let mut app = session::begin(Course::builtin(), options).0;
-    let waiting = text_at((160, 45), &mut app);
-    assert!(waiting.contains("Waiting for the first line"), "{waiting}");
+/// Returns a watched training of two processes. Process 1 is slow in forward, and silent.
+fn watched_training() -> App {
+    let mut app = replay("python train.py", None, true);
     let run = ForeignRun {
         name: "train.py".to_owned(),
         ..ForeignRun::default()
@@ -433,7 +444,22 @@ fn a_watched_training_shows_each_process_and_what_it_does_not_report() {
     for event in [Event::Run(run), Event::Step(step), Event::Ranks { ranks }] {
         hear(&mut app, event);
     }
-    let shown = text_at((200, 50), &mut app);
+    app
+}
+
+#[test]
+fn a_watched_training_waits_for_its_first_line() {
+    let mut app = replay("python train.py", None, true);
+
+    let shown = text_at((160, 45), &mut app);
+
+    assert!(shown.contains("Waiting for the first line"), "{shown}");
+}
+
+#[test]
+fn a_watched_training_shows_each_process_and_the_figures_that_it_does_not_report() {
+    let shown = text_at((200, 50), &mut watched_training());
+
     for text in [
         "silent for 34 s: it may be gone",
         "rank 1: silent for 34 s",
@@ -446,43 +472,40 @@ fn a_watched_training_shows_each_process_and_what_it_does_not_report() {
     }
     assert!(!shown.contains("running train.py"), "{shown}");
     assert!(!shown.contains("n next"), "no stage follows: {shown}");
+}
+
+#[test]
+fn the_smallest_screen_names_the_process_in_trouble() {
+    let mut app = watched_training();
     act(&mut app, Action::MarkB);
-    let small = text_at((60, 16), &mut app);
-    assert!(small.contains("rank 1: silent"), "{small}");
-    assert_eq!(
-        act(&mut app, Action::OpenProfile),
-        [],
-        "no profile was written"
-    );
+
+    let shown = text_at((60, 16), &mut app);
+
+    assert!(shown.contains("rank 1: silent"), "{shown}");
+}
+
+#[test]
+fn the_latest_profile_of_a_watched_training_can_be_opened() {
+    let mut app = watched_training();
+    let opened = act(&mut app, Action::OpenProfile);
+    assert_eq!(opened, [], "no profile was written yet");
+
     let profile = StepProfile {
         file: Some("run/trace-3.json.gz".to_owned()),
         ..StepProfile::default()
     };
     hear(&mut app, Event::Kernels(profile));
     let opened = act(&mut app, Action::OpenProfile);
-    assert!(
-        matches!(opened.as_slice(), [Effect::OpenProfile { file, .. }] if file.ends_with("trace-3.json.gz")),
-        "{opened:?}"
-    );
+
+    let [Effect::OpenProfile { file, .. }] = opened.as_slice() else {
+        panic!("{opened:?}");
+    };
+    assert!(file.ends_with("trace-3.json.gz"));
 }
 
 #[test]
 fn two_watched_trainings_stand_side_by_side_each_with_its_processes() {
-    let recording = Replay {
-        file: "before beside after".to_owned(),
-        device: Device::default(),
-        date: String::new(),
-        stage: None,
-        paused: false,
-        speed: 1.0,
-        unsolved: false,
-        watched: true,
-    };
-    let options = Options {
-        recording: Some(recording),
-        ..Options::default()
-    };
-    let mut app = session::begin(Course::builtin(), options).0;
+    let mut app = replay("before beside after", None, true);
     for (slot, ms) in [(Slot::A, 20.0), (Slot::B, 15.0)] {
         let run = ForeignRun {
             slot,
@@ -514,8 +537,8 @@ fn two_watched_trainings_stand_side_by_side_each_with_its_processes() {
     hear(&mut app, Event::Ranks { ranks });
     let shown = text_at((200, 50), &mut app);
     for text in [
-        "A: train.py on a host that is not told: GPU of A",
-        "B: train.py on a host that is not told: GPU of B",
+        "A: train.py on an unnamed host: GPU of A",
+        "B: train.py on an unnamed host: GPU of B",
         "Processes of A",
         "Processes of B",
         "A step of B takes 25.0 % less time than one of A.",

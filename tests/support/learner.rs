@@ -1,54 +1,46 @@
-//! The program run from the command line with an empty home folder.
+//! Runs the program from the command line with an empty home folder.
 
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::path::PathBuf;
 use std::process::{Command as Process, Stdio};
 
-/// What the program answered.
+/// The result of a run of the program.
 pub(crate) struct Output {
+    /// The exit code; `None` if a signal ended the program.
     pub code: Option<i32>,
+    /// The text on stdout.
     pub out: String,
+    /// The text on stderr.
     pub err: String,
 }
 
 impl Output {
-    /// Asserts the exit code, and that stderr contains each of these.
+    /// Asserts the exit code, and that stderr contains each of these texts.
     #[track_caller]
     pub(crate) fn fails(&self, code: i32, texts: &[&str]) {
-        assert_eq!(
-            self.code,
-            Some(code),
-            "stdout: {}\nstderr: {}",
-            self.out,
-            self.err
-        );
-        for text in texts {
-            assert!(
-                self.err.contains(text),
-                "`{text}` is missing in: {}",
-                self.err
-            );
-        }
+        self.assert_code(code);
+        assert_contains(&self.err, texts);
     }
 
-    /// Asserts success, and that stdout contains each of these.
+    /// Asserts success, and that stdout contains each of these texts.
     #[track_caller]
     pub(crate) fn succeeds(&self, texts: &[&str]) {
-        assert_eq!(
-            self.code,
-            Some(0),
-            "stdout: {}\nstderr: {}",
-            self.out,
-            self.err
-        );
-        for text in texts {
-            assert!(
-                self.out.contains(text),
-                "`{text}` is missing in: {}",
-                self.out
-            );
-        }
+        self.assert_code(0);
+        assert_contains(&self.out, texts);
+    }
+
+    #[track_caller]
+    fn assert_code(&self, code: i32) {
+        let Self { out, err, .. } = self;
+        assert_eq!(self.code, Some(code), "stdout: {out}\nstderr: {err}");
+    }
+}
+
+#[track_caller]
+fn assert_contains(whole: &str, texts: &[&str]) {
+    for text in texts {
+        assert!(whole.contains(text), "`{text}` is missing in: {whole}");
     }
 }
 
@@ -74,6 +66,7 @@ impl Learner {
         self.path(name).display().to_string()
     }
 
+    /// Returns the program with these arguments, not started yet.
     pub(crate) fn process(&self, args: &[&str]) -> Process {
         let mut process = Process::new(env!("CARGO_BIN_EXE_perflings"));
         process

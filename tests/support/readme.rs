@@ -1,9 +1,9 @@
-//! Lists in a README that follow from a table in the code.
+//! Checks lists in documents that follow from a table in the code.
 
 use std::path::Path;
 
-/// Asserts that the file holds this text between `<!-- NAME … -->` and `<!-- end of NAME -->`. With `UPDATE_README=1` it is
-/// written there instead.
+/// Asserts that the file has the text `wanted` between `<!-- NAME … -->` and `<!-- end of NAME -->`. If the environment variable
+/// `UPDATE_README` is set, writes the text there instead.
 #[track_caller]
 pub(crate) fn holds(file: &str, name: &str, wanted: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(file);
@@ -13,8 +13,8 @@ pub(crate) fn holds(file: &str, name: &str, wanted: &str) {
     let (mark, rest) = rest.split_once("-->\n").expect("its end");
     let (written, after) = rest.split_once(&end).expect("a mark");
     if std::env::var_os("UPDATE_README").is_some() {
-        let text = format!("{before}<!-- {name}{mark}-->\n{wanted}{end}{after}");
-        return std::fs::write(path, text).expect("written");
+        let updated = format!("{before}<!-- {name}{mark}-->\n{wanted}{end}{after}");
+        return std::fs::write(path, updated).expect("written");
     }
     assert_eq!(written, wanted, "UPDATE_README=1 writes it");
 }

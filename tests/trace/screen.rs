@@ -9,7 +9,7 @@ use perflings::app::{Markers, ThemeName};
 use perflings::course::Course;
 use perflings::course::trace_lints::page_of;
 use perflings::tui::opened::{draw, mouse};
-use perflings::tui::theme::{Terminal, Theme};
+use perflings::tui::theme::{TerminalAbilities, Theme};
 use ratatui::backend::TestBackend;
 use ratatui::layout::Rect;
 use strum::VariantArray;
@@ -18,7 +18,7 @@ use super::fixtures::{self, bytes};
 
 fn shown(viewer: &Opened, size: (u16, u16), markers: Markers) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
-    let theme = Theme::new(ThemeName::Dark, markers, Terminal::default());
+    let theme = Theme::new(ThemeName::Dark, markers, TerminalAbilities::default());
     terminal.draw(|frame| draw(frame, viewer, &theme)).unwrap();
     terminal.backend().to_string()
 }

@@ -1,15 +1,18 @@
-//! The log of attempts. After any keys, each figure on the screen belongs to the configuration that is named with it. An engine in the
-//! test answers like the real one.
+//! The log of attempts. After any sequence of keys, each figure on the screen belongs to the configuration that is named with it. The engine
+//! of these tests answers like the real one.
 
 #[path = "attempts/play.rs"]
 mod play;
 
 use crossterm::event::KeyCode;
-use perflings::app::{App, Options, Overlay, RunState};
+use perflings::app::figures::figures;
+use perflings::app::{Action, App, Options, Overlay, RunState};
+use perflings::course::Course;
+use perflings::judge::Outcome;
 use protocol::story::RunStory;
 use protocol::*;
 
-use super::session::{begin, hear};
+use super::session::{act, begin, hear, solve, wanted};
 use super::{sample, screen, session};
 use play::{Play, Work};
 
@@ -21,7 +24,6 @@ fn last_step(run: &RunStory) -> Option<u64> {
     run.loss.last().map(|(step, _)| step)
 }
 
-/// Issue 25, 1.1.
 #[test]
 fn pairs_restart_with_a_b_that_was_changed_meanwhile() {
     for (measured, later) in [(15, 0), (15, 3), (39, 3)] {
@@ -48,18 +50,17 @@ fn pairs_restart_with_a_b_that_was_changed_meanwhile() {
     }
 }
 
-/// Issue 25, 1.2.
 #[test]
 fn a_knob_that_restarts_b_and_is_turned_back_loses_nothing_of_a() {
     let mut play = Play::of_stage(2, 120);
     let first = play.slot(Slot::A).first_loss();
-    let parity = |play: &Play| {
-        let figures = perflings::app::figures::figures(&play.app).expect("a stage");
-        let of_a = figures.slots[0].as_ref().expect("A ran");
-        let evidence = of_a.evidence.as_ref();
-        (of_a.steps, evidence.and_then(|evidence| evidence.parity))
+    let steps_and_parity_of_a = |play: &Play| {
+        let figures = figures(&play.app).expect("a stage");
+        let a = figures.slots[0].as_ref().expect("A ran");
+        let evidence = a.evidence.as_ref();
+        (a.steps, evidence.and_then(|evidence| evidence.parity))
     };
-    let before = parity(&play);
+    let before = steps_and_parity_of_a(&play);
     play.turn("model.init", KeyCode::Right);
     play.wait(600);
     play.train(30);
@@ -72,7 +73,11 @@ fn a_knob_that_restarts_b_and_is_turned_back_loses_nothing_of_a() {
     play.wait(600);
     play.train(10);
     play.assert_consistent();
-    assert_eq!(parity(&play), before, "the figures of A stay");
+    assert_eq!(
+        steps_and_parity_of_a(&play),
+        before,
+        "the figures of A stay"
+    );
     assert!(super::notice(&play.app).contains("run of 120 steps stays in the chart"));
     let drawn = play.text_at(120, 36);
     assert!(
@@ -92,7 +97,6 @@ fn a_knob_that_restarts_b_and_is_turned_back_loses_nothing_of_a() {
     assert_eq!(last_step(play.slot(Slot::A)), Some(119));
 }
 
-/// Issue 25.
 #[test]
 fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
     for path in ["model.init", "model.norm"] {
@@ -106,10 +110,10 @@ fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
         play.train(3);
         let report = play.app.lesson.learner.report.as_ref();
         let judged = report.is_some_and(|report| {
-            report.lines.iter().any(|line| {
-                line.asked.contains("loss")
-                    && line.outcome != perflings::judge::Outcome::NotMeasured
-            })
+            report
+                .lines
+                .iter()
+                .any(|line| line.asked.contains("loss") && line.outcome != Outcome::NotMeasured)
         });
         assert!(!judged, "{path}: the old B is judged as the present one");
         play.wait(600);
@@ -122,7 +126,7 @@ fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
         }
         assert!(!play.slot(Slot::B).has_begun(), "{path}");
         assert_eq!(play.app.bench.run.attempts().len(), 2, "the log keeps it");
-        let figures = perflings::app::figures::figures(&play.app).expect("a stage");
+        let figures = figures(&play.app).expect("a stage");
         assert!(
             figures.slots[1].is_some(),
             "the lesson still describes the latest B"
@@ -136,15 +140,15 @@ fn a_b_that_equals_a_again_shows_no_figures_of_its_earlier_configuration() {
     }
 }
 
-/// Issue 25: a stage passed because the loss was low at one step.
+/// A loss that was low at one earlier step must not pass the stage.
 #[test]
 fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
-    let (mut app, _) = begin(perflings::course::Course::builtin(), Options::default());
+    let (mut app, _) = begin(Course::builtin(), Options::default());
     let stage = app.stage().expect("a stage").clone();
-    super::session::act(&mut app, perflings::app::Action::Answer(1));
-    super::session::solve(&mut app);
-    super::session::act(&mut app, perflings::app::Action::Toggle);
-    let run = super::session::wanted(&app);
+    act(&mut app, Action::Answer(1));
+    solve(&mut app);
+    act(&mut app, Action::Toggle);
+    let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
     let outcome = |app: &App| {
         let report = app.lesson.learner.report.as_ref().expect("judged");
@@ -173,32 +177,29 @@ fn the_last_loss_is_judged_at_the_step_where_the_checks_end() {
         hear(&mut app, sample::throughput(&run, at));
         outcomes.push(outcome(&app));
     }
-    use perflings::judge::Outcome::*;
     let (early, late) = outcomes.split_at(stage.steps as usize - 1);
-    assert!(early.iter().all(|outcome| *outcome == NotMeasured));
-    assert!(late.iter().all(|outcome| *outcome == Passed));
+    assert!(early.iter().all(|outcome| *outcome == Outcome::NotMeasured));
+    assert!(late.iter().all(|outcome| *outcome == Outcome::Passed));
 }
 
 #[test]
 fn the_figures_of_a_stay_during_toggles() {
     let mut play = Play::of_stage(2, 40);
-    let figures = |play: &Play| {
-        let of_a = play.slot(Slot::A);
-        let evidence = of_a.evidence.as_ref();
-        (
-            of_a.first_loss(),
-            evidence.and_then(|evidence| evidence.parity),
-        )
+    let loss_and_parity_of_a = |play: &Play| {
+        let a = play.slot(Slot::A);
+        let evidence = a.evidence.as_ref();
+        let parity = evidence.and_then(|evidence| evidence.parity);
+        (a.first_loss(), parity)
     };
-    let before = figures(&play);
+    let before = loss_and_parity_of_a(&play);
     play.turn("model.norm", KeyCode::Right);
     play.train(20);
     play.keys("t");
     play.train(20);
-    assert_eq!(figures(&play), before);
+    assert_eq!(loss_and_parity_of_a(&play), before);
     play.turn("model.norm", KeyCode::Right);
     play.train(20);
-    assert_eq!(figures(&play), before, "B equals A again");
+    assert_eq!(loss_and_parity_of_a(&play), before, "B equals A again");
     play.assert_consistent();
 }
 
@@ -212,11 +213,11 @@ fn an_a_that_continues_with_the_weights_of_b_keeps_its_own_last_loss() {
     play.train(20);
     assert_eq!(play.slot(Slot::A).own_loss(), own);
     assert!(play.slot(Slot::A).loss.last() != own, "A trains");
-    let figures = perflings::app::figures::figures(&play.app).expect("a stage");
-    let of_a = figures.slots[0].as_ref().expect("A ran");
+    let figures = figures(&play.app).expect("a stage");
+    let summary_of_a = figures.slots[0].as_ref().expect("A ran");
     let (_, own_loss) = own.expect("a loss");
     let (_, present_loss) = play.slot(Slot::A).loss.last().expect("a loss");
-    assert_eq!(of_a.loss_last.0, own_loss);
+    assert_eq!(summary_of_a.loss_last.0, own_loss);
     let panels = play.text_at(200, 50);
     let both = format!("{own_loss:.2}, then {present_loss:.2} ");
     assert!(panels.contains(&both), "{both}: {panels}");

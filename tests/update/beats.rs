@@ -1,4 +1,4 @@
-//! Beats of presenter mode: each is the same state, whatever was shown before it, and nothing is measured twice.
+//! Beats of presenter mode. The state of a beat does not depend on the beats shown before it, and nothing is measured twice.
 
 #[path = "beats/kept.rs"]
 mod kept;
@@ -7,17 +7,19 @@ use std::collections::{BTreeSet, VecDeque};
 
 use perflings::app::beats::{BeatState, VoteState, beats};
 use perflings::app::figures::reason_of_answer;
+use perflings::app::notes::{SpeakerNotes, SpeakerRequest, notes};
 use perflings::app::pages::LessonPage;
 use perflings::app::source::FromEngine;
-use perflings::app::{Action, App, Effect, Message, Options, Panel, update};
+use perflings::app::{Action, App, AudienceScreen, Effect, Message, Options, Panel, update};
 use perflings::course::save_file::{Progress, ProgressChange};
-use perflings::course::{BeatChange, Course};
+use perflings::course::{Beat, BeatChange, Course};
 use proptest::prelude::*;
 use protocol::{Command, Event, RunSpec, Slot, StreamLine};
 
 use super::session::{act, answer, begin, hear, side, spec, train, wanted};
 use super::{begin_with, commands, sample};
 
+/// A presentation of the built-in course at its first beat. A has trained a few steps.
 fn presented() -> App {
     let (mut app, _) = begin(Course::builtin(), Options::default());
     train(&mut app, 3);
@@ -26,29 +28,33 @@ fn presented() -> App {
     app
 }
 
-fn at(app: &App) -> (usize, usize) {
+/// Returns the index of the stage and of the beat on the screen.
+fn place(app: &App) -> (usize, usize) {
     let beat = app.beat().expect("a beat");
     (beat.stage, beat.at)
 }
 
-fn last_of(app: &App, stage: usize) -> usize {
+/// Returns the index of the last beat of the stage at this index.
+fn last_beat(app: &App, stage: usize) -> usize {
     app.lesson.course.stages[stage].cues.len() - 1
 }
 
 /// An engine that carries out commands at once and reports later.
 #[derive(Default)]
 struct Engine {
+    /// The work in progress, and the number of its steps or pairs so far.
     work: Option<(Work, u64)>,
-    resting: bool,
-    said: VecDeque<(Event, Option<Asked>)>,
+    paused: bool,
+    /// The events that are not reported yet. An event with which a run or pairs are measured to their end names them.
+    reports: VecDeque<(Event, Option<Requested>)>,
     /// The requested runs and pairs.
-    asked: Vec<Asked>,
+    requested: Vec<Requested>,
     /// The runs and pairs that were reported long enough for the screen to keep them.
-    made: BTreeSet<Asked>,
+    measured: BTreeSet<Requested>,
 }
 
-/// A run of a stage, by the stage's number and the slot. `None` stands for pairs.
-type Asked = (u32, Option<u8>);
+/// A run of a stage, by the stage's number and the slot. The slot of pairs is `None`.
+type Requested = (u32, Option<u8>);
 
 enum Work {
     Run(RunSpec),
@@ -57,15 +63,16 @@ enum Work {
 }
 
 impl Engine {
-    fn take(&mut self, effects: &[Effect]) {
+    /// Carries out the commands among these effects.
+    fn carry_out(&mut self, effects: &[Effect]) {
         for command in commands(effects) {
             match command {
                 Command::Start { run, request, .. } | Command::Apply { run, request } => {
-                    self.asked.push((run.stage, Some(run.slot as u8)));
+                    self.requested.push((run.stage, Some(run.slot as u8)));
                     let started = answer(sample::started(run, 0), *request);
-                    self.said.push_back((started, None));
+                    self.reports.push_back((started, None));
                     self.work = Some((Work::Run(run.clone()), 0));
-                    self.resting = false;
+                    self.paused = false;
                 }
                 Command::Pair {
                     stage,
@@ -74,14 +81,14 @@ impl Engine {
                     request,
                     ..
                 } => {
-                    self.asked.push((*stage, None));
+                    self.requested.push((*stage, None));
                     let sides = [a, b].map(|run| (answer(side(run), *request), None));
-                    self.said.extend(sides);
+                    self.reports.extend(sides);
                     self.work = Some((Work::Pairs(*stage, *request), 0));
-                    self.resting = false;
+                    self.paused = false;
                 }
-                Command::Pause => self.resting = true,
-                Command::Resume => self.resting = false,
+                Command::Pause => self.paused = true,
+                Command::Resume => self.paused = false,
                 Command::Stop => self.work = None,
                 _ => {}
             }
@@ -90,19 +97,22 @@ impl Engine {
 
     /// Makes this many steps or pairs.
     fn work(&mut self, steps: u64) {
-        if let (Some((work, at)), false) = (&mut self.work, self.resting) {
+        if let (Some((work, at)), false) = (&mut self.work, self.paused) {
             match work {
                 Work::Run(run) => {
-                    let of = (run.stage, Some(run.slot as u8));
-                    let said = (*at..*at + steps)
-                        .map(|step| (sample::step(run, step), (step > 61).then_some(of)));
-                    self.said.extend(said);
+                    let requested = (run.stage, Some(run.slot as u8));
+                    for step in *at..*at + steps {
+                        // The stages of the course need at most 60 steps.
+                        let measured = (step > 61).then_some(requested);
+                        self.reports.push_back((sample::step(run, step), measured));
+                    }
                 }
                 Work::Pairs(stage, request) => {
                     let n = *at + steps;
                     let done = n >= 40;
-                    let said = answer(sample::pair(n as u32, done), *request);
-                    self.said.push_back((said, done.then_some((*stage, None))));
+                    let result = answer(sample::pair(n as u32, done), *request);
+                    let measured = done.then_some((*stage, None));
+                    self.reports.push_back((result, measured));
                 }
             }
             *at += steps;
@@ -113,16 +123,16 @@ impl Engine {
     }
 
     /// Reports at most this many events.
-    fn say(&mut self, app: &mut App, lines: usize) {
-        let lines = lines.min(self.said.len());
-        for (event, made) in self.said.drain(..lines) {
+    fn report(&mut self, app: &mut App, lines: usize) {
+        let lines = lines.min(self.reports.len());
+        for (event, measured) in self.reports.drain(..lines) {
             // Events that the screen no longer waits for do not count.
-            let here = app.lesson.learner.at as u32 + 1;
-            if let Some(run) = made
+            let present_stage = app.lesson.learner.at as u32 + 1;
+            if let Some(run) = measured
                 && app.bench.is_current()
-                && run.0 == here
+                && run.0 == present_stage
             {
-                self.made.insert(run);
+                self.measured.insert(run);
             }
             let line = StreamLine { t: 0.0, event };
             update(app, Message::Engine(FromEngine::Line(line)));
@@ -130,21 +140,48 @@ impl Engine {
     }
 }
 
+/// A turn of the presenter or of the engine.
 #[derive(Clone, Debug)]
-enum Does {
+enum Turn {
     Next,
     Previous,
+    /// Goes to the first beat of the stage at this index.
     Jump(usize),
+    /// The engine makes this many steps or pairs and reports at most this many events.
     Work(u64, usize),
 }
 
-fn does() -> impl Strategy<Value = Does> {
+fn turns() -> impl Strategy<Value = Turn> {
     prop_oneof![
-        5 => Just(Does::Next),
-        4 => Just(Does::Previous),
-        1 => (0..4_usize).prop_map(Does::Jump),
-        6 => (1..90_u64, 0..120_usize).prop_map(|(steps, lines)| Does::Work(steps, lines)),
+        5 => Just(Turn::Next),
+        4 => Just(Turn::Previous),
+        1 => (0..4_usize).prop_map(Turn::Jump),
+        6 => (1..90_u64, 0..120_usize).prop_map(|(steps, lines)| Turn::Work(steps, lines)),
     ]
+}
+
+/// Returns the state of the beat at this place, the index of the stage and of the beat.
+fn beat_at(app: &App, (stage, beat): (usize, usize)) -> BeatState {
+    beats(stage, &app.lesson.course.stages[stage])[beat]
+}
+
+/// Returns the presenter's action of a turn, and the place to which it leads. Past either end of the course the place stays.
+fn go(app: &App, turn: &Turn, here: (usize, usize)) -> (Action, (usize, usize)) {
+    let (stage, beat) = here;
+    let stages = app.lesson.course.stages.len();
+    match turn {
+        Turn::Next if beat < last_beat(app, stage) => (Action::NextBeat, (stage, beat + 1)),
+        Turn::Next if stage + 1 < stages => (Action::NextBeat, (stage + 1, 0)),
+        Turn::Next => (Action::NextBeat, here),
+        Turn::Previous if beat > 0 => (Action::PreviousBeat, (stage, beat - 1)),
+        Turn::Previous if stage > 0 => {
+            let before = (stage - 1, last_beat(app, stage - 1));
+            (Action::PreviousBeat, before)
+        }
+        Turn::Previous => (Action::PreviousBeat, here),
+        Turn::Jump(stage) => (Action::Stage(*stage as u32 + 1), (*stage, 0)),
+        Turn::Work(..) => unreachable!("the engine's turn"),
+    }
 }
 
 /// Checks that the screen is in the state of the beat.
@@ -171,56 +208,54 @@ fn assert_shows(app: &App, beat: BeatState) {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 96,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
-    fn a_beat_is_the_same_after_any_way_to_it(sequence in proptest::collection::vec(does(), 1..80)) {
+    fn a_beat_looks_alike_after_any_way_to_it(
+        sequence in proptest::collection::vec(turns(), 1..80),
+    ) {
         let mut app = presented();
         let work = Some((Work::Run(wanted(&app)), 4));
         let mut engine = Engine { work, ..Engine::default() };
         let mut here = (0, 0);
-        for one in sequence {
-            let last = last_of(&app, here.0);
-            let (action, to) = match one {
-                Does::Work(steps, lines) => {
-                    engine.work(steps);
-                    engine.say(&mut app, lines);
-                    assert_shows(&app, beats(here.0, &app.lesson.course.stages[here.0])[here.1]);
-                    continue;
-                }
-                Does::Next if here.1 == last => (Action::NextBeat, (here.0 + 1, 0)),
-                Does::Next => (Action::NextBeat, (here.0, here.1 + 1)),
-                Does::Previous if here == (0, 0) => (Action::PreviousBeat, here),
-                Does::Previous if here.1 == 0 => (Action::PreviousBeat, (here.0 - 1, last_of(&app, here.0 - 1))),
-                Does::Previous => (Action::PreviousBeat, (here.0, here.1 - 1)),
-                Does::Jump(stage) => (Action::Stage(stage as u32 + 1), (stage, 0)),
-            };
-            here = if to.0 < app.lesson.course.stages.len() { to } else { here };
-            let made = engine.made.clone();
-            let before = engine.asked.len();
+        for turn in sequence {
+            if let Turn::Work(steps, lines) = turn {
+                engine.work(steps);
+                engine.report(&mut app, lines);
+                assert_shows(&app, beat_at(&app, here));
+                continue;
+            }
+            let action;
+            (action, here) = go(&app, &turn, here);
+            let measured = engine.measured.clone();
+            let before = engine.requested.len();
             let effects = act(&mut app, action);
-            engine.say(&mut app, usize::MAX);
-            engine.take(&effects);
-            let again = engine.asked[before..].iter().find(|run| made.contains(run));
+            engine.report(&mut app, usize::MAX);
+            engine.carry_out(&effects);
+            let again = engine.requested[before..].iter().find(|run| measured.contains(run));
             prop_assert_eq!(again, None, "measured before");
-            let beat = beats(here.0, &app.lesson.course.stages[here.0])[here.1];
+            let beat = beat_at(&app, here);
             assert_shows(&app, beat);
-            engine.say(&mut app, usize::MAX);
+            engine.report(&mut app, usize::MAX);
             assert_shows(&app, beat);
-            // What is on the screen is the run that the beat names, or nothing yet.
+            // The screen shows the run that the beat names, or no run yet.
             let number = app.lesson.course.stages[here.0].number;
             let run = app.shown_run();
             prop_assert_eq!(run.active, beat.variant);
             let shown = run.shown();
             if shown.has_begun() {
-                let of = &shown.description;
-                prop_assert_eq!((of.stage, of.slot), (number, beat.variant));
+                let description = &shown.description;
+                prop_assert_eq!((description.stage, description.slot), (number, beat.variant));
             }
             if beat.variant == Slot::A {
                 prop_assert!(!run.slot(Slot::B).has_begun(), "B comes later");
             }
             prop_assert!(beat.paired || app.shown_pair().is_none(), "pairs come later");
-            // Entered twice, nothing changes.
+            // A second visit changes nothing.
             if here.1 == 0 {
                 let effects = act(&mut app, Action::Stage(number));
                 prop_assert_eq!(commands(&effects), Vec::<&Command>::new());
@@ -233,23 +268,23 @@ proptest! {
 #[test]
 fn beats_go_forward_and_back_across_stages() {
     let mut app = presented();
-    assert_eq!(at(&app), (0, 0));
+    assert_eq!(place(&app), (0, 0));
     act(&mut app, Action::PreviousBeat);
-    assert_eq!(at(&app), (0, 0), "there is none before");
-    let last = last_of(&app, 0);
+    assert_eq!(place(&app), (0, 0), "there is no beat before it");
+    let last = last_beat(&app, 0);
     for _ in 0..=last {
         act(&mut app, Action::NextBeat);
     }
-    assert_eq!(at(&app), (1, 0));
+    assert_eq!(place(&app), (1, 0));
     act(&mut app, Action::PreviousBeat);
-    assert_eq!(at(&app), (0, last), "the last beat of the stage before");
+    assert_eq!(place(&app), (0, last), "the last beat of the stage before");
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Stage(1));
-    assert_eq!(at(&app), (0, 0), "a jump starts at the first beat");
+    assert_eq!(place(&app), (0, 0), "a jump starts at the first beat");
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Stage(1));
-    assert_eq!(at(&app), (0, 0), "also to the stage that is shown");
+    assert_eq!(place(&app), (0, 0), "also to the stage that is shown");
 }
 
 #[test]
@@ -273,9 +308,9 @@ fn every_built_in_stage_has_beats_and_other_stages_get_default_ones() {
         assert!(all.len() >= 5, "{}", stage.id);
         let votes = all.iter().filter(|beat| beat.vote == VoteState::Open);
         assert_eq!(votes.count(), 1, "{}", stage.id);
-        let does = |wanted| stage.cues.iter().any(|cue| cue.does == wanted);
-        assert!(does(BeatChange::Toggle), "{}", stage.id);
-        // What is shown before the vote does not answer it.
+        let toggles = stage.cues.iter().any(|cue| cue.does == BeatChange::Toggle);
+        assert!(toggles, "{}", stage.id);
+        // The beats before the vote do not answer it.
         let early = all.iter().filter(|beat| beat.vote != VoteState::Closed);
         for beat in early {
             assert_eq!((beat.variant, beat.hints), (Slot::A, 0), "{}", stage.id);
@@ -291,24 +326,21 @@ fn every_built_in_stage_has_beats_and_other_stages_get_default_ones() {
 
 #[test]
 fn the_audience_s_screen_can_be_blank_or_frozen_and_the_presenter_does_not_vote() {
-    use perflings::app::AudienceScreen;
     let mut app = presented();
     act(&mut app, Action::NextBeat);
     act(&mut app, Action::Answer(1));
     let stage = app.stage().expect("a stage").clone();
     assert!(!app.lesson.learner.predicted(&stage), "a room votes");
     act(&mut app, Action::BlankScreen);
-    assert!(matches!(
+    assert_eq!(
         app.presenter.audience_screen(app.beat()),
         AudienceScreen::Blank
-    ));
+    );
     act(&mut app, Action::NextBeat);
-    assert!(
-        matches!(
-            app.presenter.audience_screen(app.beat()),
-            AudienceScreen::Live
-        ),
-        "a beat comes into view"
+    assert_eq!(
+        app.presenter.audience_screen(app.beat()),
+        AudienceScreen::Live,
+        "the next beat comes into view"
     );
     act(&mut app, Action::FreezeScreen);
     act(&mut app, Action::NextBeat);
@@ -316,12 +348,12 @@ fn the_audience_s_screen_can_be_blank_or_frozen_and_the_presenter_does_not_vote(
         app.presenter.audience_screen(app.beat()),
         AudienceScreen::Frozen
     );
-    assert_eq!(at(&app), (0, 3), "the presenter goes on");
+    assert_eq!(place(&app), (0, 3), "the presenter goes on");
     act(&mut app, Action::FreezeScreen);
-    assert!(matches!(
+    assert_eq!(
         app.presenter.audience_screen(app.beat()),
         AudienceScreen::Live
-    ));
+    );
     let effects = act(&mut app, Action::AskQuit);
     assert!(effects.is_empty() && app.view.confirm.is_some());
     assert_eq!(act(&mut app, Action::Yes), [Effect::Quit]);
@@ -346,34 +378,34 @@ fn the_next_presentation_continues_at_the_last_beat() {
         stage,
         ..Options::default()
     };
-    let again = |stage| App::new(Course::builtin(), progress.clone(), options(stage)).0;
-    assert_eq!(at(&again(None)), (2, 1));
+    let next_session = |stage| App::new(Course::builtin(), progress.clone(), options(stage)).0;
+    assert_eq!(place(&next_session(None)), (2, 1));
     assert_eq!(
-        at(&again(Some(2))),
+        place(&next_session(Some(2))),
         (1, 0),
         "a stage that is named comes first"
     );
     let (mut app, _) = App::new(Course::builtin(), progress.clone(), Options::default());
     act(&mut app, Action::PresentFrom(false));
-    assert_eq!(at(&app), (2, 1));
+    assert_eq!(place(&app), (2, 1));
     act(&mut app, Action::PresentFrom(true));
-    assert_eq!(at(&app), (0, 0));
+    assert_eq!(place(&app), (0, 0));
 }
 
 #[test]
 fn the_speaker_view_has_notes_and_times() {
-    use perflings::app::notes::{SpeakerNotes, notes};
     let mut app = presented();
     update(&mut app, Message::Tick { now_ms: 90_000 });
     act(&mut app, Action::NextBeat);
     update(&mut app, Message::Tick { now_ms: 100_000 });
-    let said = notes(&app).expect("something is presented");
-    assert_eq!((said.stage, said.beat, said.used_s), (1, 2, 10));
-    assert_eq!((said.agenda[0].used_s, said.agenda[1].used_s), (100, 0));
-    assert_eq!(said.vote.len(), 4);
-    assert!(!said.notes.is_empty() && !said.next.is_empty());
-    let line = serde_json::to_string(&said).expect("plain data");
-    assert_eq!(SpeakerNotes::read(&line), Some(said));
+    let shown = notes(&app).expect("something is presented");
+    // The first beat was shown for 90 s, the second one for 10 s.
+    assert_eq!((shown.stage, shown.beat, shown.used_s), (1, 2, 10));
+    assert_eq!((shown.agenda[0].used_s, shown.agenda[1].used_s), (100, 0));
+    assert_eq!(shown.vote.len(), 4);
+    assert!(!shown.notes.is_empty() && !shown.next.is_empty());
+    let line = serde_json::to_string(&shown).expect("plain data");
+    assert_eq!(SpeakerNotes::read(&line), Some(shown));
     assert_eq!(SpeakerNotes::read("{\"title\":1}"), None);
     for stage in &app.lesson.course.stages {
         for cue in &stage.cues {
@@ -389,7 +421,7 @@ fn the_speaker_view_has_notes_and_times() {
     assert_eq!(notes(&app), None);
     act(&mut app, Action::PresentFrom(false));
     let again = notes(&app).expect("presented again");
-    assert_eq!(again.used_in_all_s(), 100, "what was shown before counts");
+    assert_eq!(again.used_in_all_s(), 100, "earlier presentations count");
 }
 
 #[test]
@@ -400,7 +432,7 @@ fn a_presentation_continues_at_the_beat_where_it_was_left() {
     act(&mut app, Action::Present);
     assert_eq!(app.beat(), None);
     act(&mut app, Action::PresentFrom(false));
-    assert_eq!(at(&app), (1, 1));
+    assert_eq!(place(&app), (1, 1));
 }
 
 #[test]
@@ -424,12 +456,13 @@ fn nothing_shows_b_before_the_vote() {
 
 #[test]
 fn a_beat_measures_at_most_the_pairs_that_its_file_names() {
-    for (number, most) in [(2, 0), (3, 40)] {
+    // Stage 2 names no limit (0), stage 3 a limit of 40 pairs.
+    for (number, limit) in [(2, 0), (3, 40)] {
         let mut app = presented();
         act(&mut app, Action::Stage(number));
         train(&mut app, 3);
-        let last = last_of(&app, number as usize - 1);
-        while at(&app).1 + 1 < last {
+        let last = last_beat(&app, number as usize - 1);
+        while place(&app).1 + 1 < last {
             act(&mut app, Action::NextBeat);
         }
         train(&mut app, 3);
@@ -437,7 +470,7 @@ fn a_beat_measures_at_most_the_pairs_that_its_file_names() {
         let [Command::Pair { pairs, .. }] = commands(&effects)[..] else {
             panic!("stage {number}: {effects:?}");
         };
-        assert_eq!(*pairs, most, "stage {number}");
+        assert_eq!(*pairs, limit, "stage {number}");
     }
 }
 
@@ -466,13 +499,12 @@ fn the_right_choice_is_marked_at_the_beat_of_the_vote() {
 
 #[test]
 fn the_speaker_can_go_to_a_beat_and_end_the_presentation() {
-    use perflings::app::notes::{SpeakerRequest, notes};
     let mut app = presented();
-    let said = notes(&app).expect("something is presented");
-    let last = last_of(&app, 0) + 1;
-    assert_eq!(said.beat_from((1, last), 1), Some((2, 1)));
-    assert_eq!(said.beat_from((2, 1), -1), Some((1, last)));
-    assert_eq!(said.beat_from((1, 1), -1), None);
+    let shown = notes(&app).expect("something is presented");
+    let last = last_beat(&app, 0) + 1;
+    assert_eq!(shown.beat_from((1, last), 1), Some((2, 1)));
+    assert_eq!(shown.beat_from((2, 1), -1), Some((1, last)));
+    assert_eq!(shown.beat_from((1, 1), -1), None);
     for (line, to) in [
         ("go-to 3 2", (2, 1)),
         ("go-to 1 1", (0, 0)),
@@ -481,7 +513,7 @@ fn the_speaker_can_go_to_a_beat_and_end_the_presentation() {
         let request = SpeakerRequest::parse(line).expect("a request");
         assert_eq!(request.to_string(), line);
         act(&mut app, request.action());
-        assert_eq!(at(&app), to);
+        assert_eq!(place(&app), to);
     }
     assert_eq!(SpeakerRequest::parse("next"), None);
     act(&mut app, SpeakerRequest::End.action());
@@ -489,28 +521,26 @@ fn the_speaker_can_go_to_a_beat_and_end_the_presentation() {
 }
 
 #[test]
-fn previews_and_agendas_are_complete() {
-    use perflings::app::notes::notes;
+fn the_notes_of_every_beat_have_their_figures() {
     let mut app = presented();
     for stage in 0..app.lesson.course.stages.len() {
-        for _ in 0..=last_of(&app, stage) {
-            let said = notes(&app).expect("something is presented");
-            for text in [&said.next, &said.says, &said.notes] {
+        for _ in 0..=last_beat(&app, stage) {
+            let shown = notes(&app).expect("something is presented");
+            for text in [&shown.next, &shown.says, &shown.notes] {
                 assert!(!text.contains("{{"), "{text}");
             }
             act(&mut app, Action::NextBeat);
         }
     }
+}
+
+#[test]
+fn the_agendas_of_the_instructor_s_guide_add_up() {
+    let course = Course::builtin();
     let guide = include_str!("../../docs/instructor.md");
-    let lengths: Vec<u32> = app
-        .lesson
-        .course
-        .agendas
-        .iter()
-        .map(|agenda| agenda.minutes)
-        .collect();
+    let lengths: Vec<u32> = course.agendas.iter().map(|agenda| agenda.minutes).collect();
     assert_eq!(lengths, [30, 90, 180]);
-    for agenda in &app.lesson.course.agendas {
+    for agenda in &course.agendas {
         let sum: u32 = agenda.parts.iter().map(|part| part.minutes).sum();
         assert_eq!(sum, agenda.minutes);
         for part in &agenda.parts {
@@ -519,8 +549,8 @@ fn previews_and_agendas_are_complete() {
                 "docs/instructor.md: {}",
                 part.topic
             );
-            let known = |number: &u32| app.lesson.course.stage(*number).is_some();
-            assert!(part.stages.iter().all(known));
+            let exists = |number: &u32| course.stage(*number).is_some();
+            assert!(part.stages.iter().all(exists));
         }
     }
 }
@@ -533,16 +563,14 @@ fn every_vote_is_followed_by_a_beat_with_its_figures() {
             .iter()
             .position(|cue| cue.does == BeatChange::Vote);
         let after = &stage.cues[vote.expect("a vote") + 1..];
-        let shows = |cue: &perflings::course::Beat| {
-            let figures = [&cue.large, &cue.say]
-                .iter()
-                .any(|text| text.contains("{{"));
-            figures || !cue.row.is_empty() || cue.does == BeatChange::Pair
+        let shows_figures = |cue: &Beat| {
+            let has_placeholder = cue.large.contains("{{") || cue.say.contains("{{");
+            has_placeholder || !cue.row.is_empty() || cue.does == BeatChange::Pair
         };
-        assert!(after.iter().any(shows), "stage {}", stage.number);
+        assert!(after.iter().any(shows_figures), "stage {}", stage.number);
     }
     // Stage 8 asks for the peak with twice the context.
     let stage = &Course::builtin().stages[7];
-    let double = |cue: &perflings::course::Beat| cue.large.contains("peak_composed_double_mib");
-    assert!(stage.cues.iter().any(double));
+    let shows_peak = |cue: &Beat| cue.large.contains("peak_composed_double_mib");
+    assert!(stage.cues.iter().any(shows_peak));
 }

@@ -3,11 +3,11 @@
 use perflings::app::source::{FromEngine, ReplayControl};
 use perflings::app::{Action, App, Effect, Message, Options, Overlay, RunState, update};
 use perflings::course::Course;
-use perflings::course::save_file::{Prediction, Progress, ProgressChange, StageState};
+use perflings::course::save_file::{Prediction, Progress, StageState};
 use protocol::{Command, Event, StreamLine};
 
 use super::session::{act, begin, open, play_recording, resize, train, wanted};
-use super::{sample, start_of};
+use super::{sample, saved_progress, start_of};
 
 /// The built-in course at 80 columns. A of stage 1 has trained 3 steps.
 fn built_in_course() -> App {
@@ -27,8 +27,10 @@ fn skipped_stages_are_marked_and_do_not_count_as_passed() {
     let effects = act(&mut app, Action::Stage(4));
     for id in ["broken-init", "strides", "missing-sync"] {
         assert_eq!(state(&app, id), StageState::Skipped, "{id}");
-        let saved = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(stage, progress)) if stage == id && progress.state == StageState::Skipped);
-        assert!(effects.iter().any(saved), "{id} is saved");
+        let saves_skipped = saved_progress(&effects)
+            .iter()
+            .any(|(stage, progress)| *stage == id && progress.state == StageState::Skipped);
+        assert!(saves_skipped, "{id} is saved");
     }
     assert_eq!(state(&app, "naive-swiglu"), StageState::Seen);
     // The new stage begins with its broken configuration.
@@ -103,15 +105,15 @@ fn the_fault_of_a_recorded_run_is_named_and_the_live_run_resumes() {
     assert!(app.is_unsolved() && app.question().is_some(), "another try");
     act(&mut app, Action::Answer(1));
     assert!(!app.is_unsolved() && app.question().is_none());
-    let known = |app: &App| app.lesson.learner.progress.stage("sprint");
+    let prediction_and_state = |app: &App| {
+        let progress = app.lesson.learner.progress.stage("sprint");
+        (progress.prediction, progress.state)
+    };
     let first = Some(Prediction::Choice {
         choice: 0,
         right: false,
     });
-    assert_eq!(
-        (known(&app).prediction, known(&app).state),
-        (first, StageState::Seen)
-    );
+    assert_eq!(prediction_and_state(&app), (first, StageState::Seen));
     let effects = act(&mut app, Action::LeaveExercise);
     assert!(effects.contains(&Effect::HideRecording));
     assert!(effects.contains(&Effect::Send(Command::Resume)));
@@ -123,10 +125,7 @@ fn the_fault_of_a_recorded_run_is_named_and_the_live_run_resumes() {
     assert!(app.mode.recording().is_none() && app.exercise().is_none());
     open(&mut app, "d02");
     act(&mut app, Action::Answer(3));
-    assert_eq!(
-        (known(&app).prediction, known(&app).state),
-        (first, StageState::Seen)
-    );
+    assert_eq!(prediction_and_state(&app), (first, StageState::Seen));
     assert_eq!(app.lesson.learner.progress.calibration().answered, 0);
 }
 
@@ -136,8 +135,7 @@ fn an_exercise_opened_while_presenting_goes_back_to_the_beat() {
     act(&mut app, Action::Present);
     act(&mut app, Action::NextBeat);
     let effects = open(&mut app, "k01");
-    let saves = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(..)));
-    assert!(!effects.iter().any(saves), "a presentation saves nothing");
+    assert_eq!(saved_progress(&effects), [], "a presentation saves nothing");
     assert!(app.exercise().is_some() && app.beat().is_none());
     act(&mut app, Action::LeaveExercise);
     assert_eq!(app.beat().map(|beat| beat.at), Some(1));
@@ -167,9 +165,9 @@ fn the_next_exercise_after_the_last_recording_has_the_live_run() {
     open(&mut app, "d05");
     play_recording(&mut app);
     let mut effects = act(&mut app, Action::NextStage);
-    assert_eq!(app.exercise().map(|one| one.label()), Some("d06"));
+    assert_eq!(app.exercise().map(|exercise| exercise.label()), Some("d06"));
     effects.extend(act(&mut app, Action::NextStage));
-    assert_eq!(app.exercise().map(|one| one.label()), Some("k01"));
+    assert_eq!(app.exercise().map(|exercise| exercise.label()), Some("k01"));
     assert!(app.mode.recording().is_none());
     let resumes = effects.contains(&Effect::Send(Command::Resume));
     assert!(resumes, "kernels need a live run");

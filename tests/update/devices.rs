@@ -191,10 +191,10 @@ fn both_slots_are_compared_with_the_best_peaks() {
         let Event::Started(mut started) = sample::started(&run, 0) else {
             unreachable!()
         };
-        let mut roof = sample::roof();
-        roof.flops.best = best;
+        let mut peaks = sample::peaks();
+        peaks.flops.best = best;
         started.run.slot = slot;
-        started.roof = Some(Box::new(roof));
+        started.peaks = Some(Box::new(peaks));
         Event::Started(started)
     };
     app.bench.pending.asked = Asked::Nothing;
@@ -202,7 +202,10 @@ fn both_slots_are_compared_with_the_best_peaks() {
     hear(&mut app, started(265e9, Slot::B));
     for slot in [Slot::A, Slot::B] {
         let run = &app.bench.run.slot(slot).description;
-        assert_eq!(run.roof.as_ref().map(|roof| roof.flops.best), Some(265e9));
+        assert_eq!(
+            run.peaks.as_ref().map(|peaks| peaks.flops.best),
+            Some(265e9)
+        );
     }
 }
 
@@ -213,25 +216,25 @@ fn late_peaks_apply_only_to_runs_on_their_device() {
     let Event::Started(mut started) = sample::started(&run, 0) else {
         unreachable!()
     };
-    started.roof = None;
+    started.peaks = None;
     let device = started.device.clone();
     app.bench.pending.asked = Asked::Nothing;
     hear(&mut app, Event::Started(started));
-    let shown = |app: &App| app.bench.run.shown().description.roof.clone();
+    let shown = |app: &App| app.bench.run.shown().description.peaks.clone();
     assert_eq!(shown(&app), None);
-    let roof = sample::roof();
+    let peaks = sample::peaks();
     let other = Device {
         name: "another".to_owned(),
         ..device.clone()
     };
     let calibrated = |device| Event::Calibrated {
         device,
-        roof: roof.clone(),
+        peaks: peaks.clone(),
     };
 
     hear(&mut app, calibrated(other));
     assert_eq!(shown(&app), None);
 
     hear(&mut app, calibrated(device));
-    assert_eq!(shown(&app), Some(Box::new(roof.clone())));
+    assert_eq!(shown(&app), Some(Box::new(peaks.clone())));
 }

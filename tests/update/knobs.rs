@@ -26,11 +26,13 @@ fn later(app: &mut App, ms: u64) -> Vec<Effect> {
 
 /// Returns the commands among these effects.
 fn sent(effects: &[Effect]) -> Vec<&Command> {
-    let sent = effects.iter().filter_map(|effect| match effect {
-        Effect::Send(command) => Some(command),
-        _ => None,
-    });
-    sent.collect()
+    effects
+        .iter()
+        .filter_map(|effect| match effect {
+            Effect::Send(command) => Some(command),
+            _ => None,
+        })
+        .collect()
 }
 
 /// Returns the configuration that is written to the learner's file.
@@ -43,19 +45,19 @@ fn written(effects: &[Effect]) -> Option<&RunConfig> {
 
 /// Selects the knob with this path.
 fn select(app: &mut App, path: &str) {
-    let mut knobs = app.bench.comparison.offers.iter();
-    let row = knobs.position(|knob| knob.path == path).expect("offered");
-    app.bench.comparison.select(row);
+    let offers = &app.bench.comparison.offers;
+    let row = offers.iter().position(|knob| knob.path == path);
+    app.bench.comparison.select(row.expect("offered"));
 }
 
-/// Saves the learner's file.
-fn saved(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
+/// Saves the learner's file with this configuration, or with this problem.
+fn save_file(app: &mut App, config: Result<RunConfig, &str>) -> Vec<Effect> {
     let config = config.map(Box::new).map_err(str::to_owned);
     update(app, Message::FileSaved { config })
 }
 
 #[test]
-fn the_key_f_opens_the_knobs_instead_of_the_lesson_and_closes_them() {
+fn the_knobs_open_instead_of_the_lesson_and_close_again() {
     let mut app = at_the_knobs();
     assert!(app.view.lesson_visible());
     act(&mut app, Action::Knobs);
@@ -140,8 +142,8 @@ fn toggles_and_pairs_open_the_knobs_while_b_equals_a() {
         let mut app = at_the_knobs();
         assert_eq!(sent(&act(&mut app, action)), Vec::<&Command>::new());
         assert!(app.knobs_open());
-        let said = app.view.notice.expect("it is said").text;
-        assert!(said.contains("the same as A"), "{said}");
+        let notice = app.view.notice.expect("a notice").text;
+        assert!(notice.contains("the same as A"), "{notice}");
     }
 }
 
@@ -322,7 +324,7 @@ fn the_learner_s_file_becomes_b_at_the_start_and_whenever_it_is_saved() {
     act(&mut app, Action::Toggle);
     assert_eq!(wanted(&app).config, mine, "as it was left");
     mine.model.init = Init::Normal002;
-    let effects = saved(&mut app, Ok(mine.clone()));
+    let effects = save_file(&mut app, Ok(mine.clone()));
     assert!(matches!(sent(&effects)[..], [Command::Start { run, .. }] if run.config == mine));
     assert_eq!(written(&effects), None, "it is in the file already");
     let elsewhere = Message::FileRead {
@@ -341,7 +343,7 @@ fn a_file_that_cannot_be_read_leaves_b_and_is_not_written() {
     act(&mut app, Action::KnobTurn(1));
     let before = app.bench.comparison.config_b.clone();
     assert_eq!(
-        sent(&saved(&mut app, Err("config.toml:4: unknown key"))),
+        sent(&save_file(&mut app, Err("config.toml:4: unknown key"))),
         Vec::<&Command>::new()
     );
     assert_eq!(app.bench.comparison.config_b, before);
@@ -359,9 +361,9 @@ fn a_file_that_cannot_be_read_leaves_b_and_is_not_written() {
         app.view
             .notice
             .as_ref()
-            .is_some_and(|notice| notice.text.contains("the file did not"))
+            .is_some_and(|notice| notice.text.contains("its file did not"))
     );
-    saved(&mut app, Ok(before.clone()));
+    save_file(&mut app, Ok(before.clone()));
     assert_eq!(
         (
             &app.bench.comparison.config_b,

@@ -1,4 +1,4 @@
-//! Faults that a learner met, as sequences of keys in all stages.
+//! Faults that learners found, as sequences of keys in each stage.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::figures::figures;
@@ -72,11 +72,13 @@ fn a_range_begins_in_the_middle_moves_with_every_key_and_can_be_typed() {
         }
         assert_eq!(app.lesson.learner.typed, typed);
         key(&mut app, KeyCode::Enter);
-        let here = app.stage().expect("a stage");
-        let (low, high) = app.lesson.learner.progress_of(here).estimate.expect("kept");
+        let stage = app.stage().expect("a stage");
+        let progress = app.lesson.learner.progress_of(stage);
+        let (low, high) = progress.estimate.expect("kept");
         assert!(
             low <= value && value <= high,
-            "{stage}: {low} {value} {high}"
+            "{}: {low} {value} {high}",
+            stage.number
         );
     }
     assert!(stages_with_range > 0);
@@ -100,7 +102,7 @@ fn a_hint_leaves_the_knobs_open_and_the_page_as_it_is() {
     }
 }
 
-/// Issue 41, l: the lesson describes A as it was found, even if A continues later with weights that B has trained.
+/// The lesson describes A as it was found, even if A continues later with weights that B has trained.
 #[test]
 fn an_a_that_continues_after_b_keeps_its_own_figures() {
     for stage in 1..=9 {
@@ -137,7 +139,6 @@ fn an_a_that_continues_after_b_keeps_its_own_figures() {
     }
 }
 
-/// Issue 41, q.
 #[test]
 fn evidence_compares_a_and_b_at_equal_steps_only() {
     for both in [true, false] {
@@ -159,7 +160,6 @@ fn evidence_compares_a_and_b_at_equal_steps_only() {
     }
 }
 
-/// Issue 41, q.
 #[test]
 fn a_run_that_continues_another_has_no_first_loss() {
     for stage in 1..=9 {
@@ -176,7 +176,6 @@ fn a_run_that_continues_another_has_no_first_loss() {
     }
 }
 
-/// Issue 41, r.
 #[test]
 fn a_divergence_is_reported_with_its_side_and_step_and_not_as_an_error() {
     for stage in 1..=9 {
@@ -211,7 +210,7 @@ fn a_divergence_is_reported_with_its_side_and_step_and_not_as_an_error() {
     }
 }
 
-/// Issue 41, c, d and p: pairs after a change compare the present B, a toggle ends them with a notice, and their end turns no page.
+/// Pairs after a change compare the present B, a toggle ends them with a notice, and their end turns no page.
 #[test]
 fn pairs_right_after_a_change_are_measured_in_every_stage() {
     for stage in 1..=9 {

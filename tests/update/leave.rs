@@ -13,14 +13,14 @@ fn question(app: &App) -> String {
     let confirm = app.view.confirm.expect("a question");
     confirmation(confirm, app)
         .into_iter()
-        .map(|piece| match piece {
+        .map(|part| match part {
             SentencePart::Text(text) => text,
             SentencePart::Key(_) => "_".to_owned(),
         })
         .collect()
 }
 
-/// A learner has predicted, toggled and measured pairs, and the quiz is open.
+/// A session in which the learner has predicted, toggled and measured pairs. The quiz is open.
 fn looking_back() -> App {
     let mut app = running(20);
     act(&mut app, Action::Answer(1));
@@ -119,7 +119,7 @@ fn the_question_before_leaving_fits_the_smallest_screen() {
 }
 
 #[test]
-fn a_presenter_and_a_recording_are_not_asked() {
+fn a_presenter_is_not_asked() {
     let mut app = looking_back();
     act(&mut app, Action::Present);
     act(&mut app, Action::NextStage);
@@ -157,10 +157,8 @@ fn a_recording_and_a_presentation_have_no_welcome() {
         device: sample::device(),
         date: "2026-11-01".to_owned(),
         stage: Some(1),
-        paused: false,
         speed: 1.0,
-        unsolved: false,
-        watched: false,
+        ..Replay::default()
     };
     for options in [
         Options {

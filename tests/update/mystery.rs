@@ -25,8 +25,8 @@ fn open() -> App {
 /// Opens the knobs and selects the one with this path.
 fn select_knob(app: &mut App, path: &str) {
     act(app, Action::Knobs);
-    let mut knobs = app.bench.comparison.offers.iter();
-    let row = knobs.position(|knob| knob.path == path);
+    let offers = &app.bench.comparison.offers;
+    let row = offers.iter().position(|knob| knob.path == path);
     app.bench.comparison.select(row.expect("offered"));
 }
 
@@ -86,6 +86,14 @@ fn verdict_asked() -> App {
 fn paired(effects: &[Effect]) -> Option<(&RunSpec, &RunSpec)> {
     effects.iter().find_map(|effect| match effect {
         Effect::Send(Command::Pair { a, b, .. }) => Some((a, b)),
+        _ => None,
+    })
+}
+
+/// Returns the name and the best score of the mystery that these effects save.
+fn saved_score(effects: &[Effect]) -> Option<(&str, u32)> {
+    effects.iter().find_map(|effect| match effect {
+        Effect::Save(ProgressChange::Mystery(name, score)) => Some((name.as_str(), score.best)),
         _ => None,
     })
 }
@@ -208,11 +216,12 @@ fn a_right_b_as_fast_as_the_known_good_configuration_solves_the_mystery() {
     let Some(MysteryEnd::Solved { points, .. }) = mystery.end else {
         panic!("{:?}", mystery.report);
     };
-    assert_eq!(points, 90, "one configuration, no panel, no minute");
-    let saved = effects.iter().any(|effect| {
-        matches!(effect, Effect::Save(ProgressChange::Mystery(name, score)) if name == "14-1" && score.best == 90)
-    });
-    assert!(saved && !app.is_unsolved() && !app.bench.comparison.hidden);
+    assert_eq!(
+        points, 90,
+        "100 points for one fault, less 10 for one changed knob"
+    );
+    assert_eq!(saved_score(&effects), Some(("14-1", 90)));
+    assert!(!app.is_unsolved() && !app.bench.comparison.hidden);
     // The screen still shows the broken A, not the known-good configuration.
     let a = &app.bench.run.slot(Slot::A).description;
     assert!(a.has(&mystery.mystery.broken));
@@ -223,11 +232,7 @@ fn a_slower_b_does_not_solve_the_mystery_and_the_verdict_names_no_knob() {
     let (app, effects) = judged(Verdict::Slower);
     let mystery = app.mode.mystery().expect("open");
     assert!(mystery.end.is_none() && app.is_unsolved() && app.bench.comparison.hidden);
-    assert!(
-        !effects
-            .iter()
-            .any(|effect| matches!(effect, Effect::Save(ProgressChange::Mystery(..))))
-    );
+    assert_eq!(saved_score(&effects), None);
     let report = mystery.report.as_ref().expect("judged");
     assert!(!report.passed());
     for line in &report.lines {

@@ -2,6 +2,14 @@
 
 use super::*;
 
+/// Checks that the sentence says that stage 1 is not passed, and contains these parts.
+fn assert_not_passed(app: &App, parts: &[&str]) {
+    assert_next_move(app, "Stage 1 is not passed. ");
+    for part in parts {
+        assert_next_move(app, part);
+    }
+}
+
 #[test]
 fn the_next_move_names_the_unmet_check_and_the_key() {
     let mut course = checked();
@@ -16,27 +24,13 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     let (mut app, _) = session::begin(course, Options::default());
     train(&mut app, 10);
     let stage = app.stage().expect("a stage").clone();
-    assert!(
-        next_move(&app).starts_with("Answer the question"),
-        "{}",
-        next_move(&app)
-    );
+    assert_next_move(&app, "Answer the question");
     act(&mut app, Action::Answer(1));
-    assert!(
-        next_move(&app).starts_with("How much?"),
-        "{}",
-        next_move(&app)
-    );
+    assert_next_move(&app, "How much?");
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
-    app.lesson.learner.note_evidence_seen(&stage);
-    app.lesson.learner.note_fix_tried(&stage);
-    let assert_not_passed = |app: &App, parts: &[&str]| {
-        let sentence = next_move(app);
-        for part in [&["Stage 1 is not passed. "], parts].concat() {
-            assert!(sentence.contains(part), "{part}: {sentence}");
-        }
-    };
+    app.lesson.learner.mark_evidence_seen(&stage);
+    app.lesson.learner.mark_fix_tried(&stage);
     assert_not_passed(&app, &["still the stage as found", "<Knobs>"]);
     app.bench.comparison.config_b = stage.fixed.clone();
     app.lesson.learner.report = None;
@@ -48,27 +42,19 @@ fn the_next_move_names_the_unmet_check_and_the_key() {
     save_and_train(&mut app, stage.fixed.clone(), 6);
     assert_not_passed(&app, &["Not measured", "it is faster", "<Pair>"]);
     act(&mut app, Action::Pair);
-    assert!(
-        next_move(&app).contains("run in turns"),
-        "{}",
-        next_move(&app)
-    );
+    assert_next_move(&app, "run in turns");
     pair(&mut app, 40, true);
     assert_eq!(
         app.lesson.learner.progress_of(&stage).state,
         StageState::Passed
     );
-    assert!(
-        next_move(&app).contains("<Question>"),
-        "{}",
-        next_move(&app)
-    );
+    assert_next_move(&app, "<Question>");
     // A later B fails a check. The sentence says so on the page and at the knobs, but the stage stays passed.
     save_and_train(&mut app, other, 6);
     let fails = "your B as it is now fails: the first loss is small";
-    assert!(next_move(&app).contains(fails), "{}", next_move(&app));
+    assert_next_move(&app, fails);
     act(&mut app, Action::Knobs);
-    assert!(next_move(&app).contains(fails), "{}", next_move(&app));
+    assert_next_move(&app, fails);
     assert_eq!(
         app.lesson.learner.progress_of(&stage).state,
         StageState::Passed
@@ -102,7 +88,7 @@ fn the_next_move_follows_the_order_of_the_checks_with_pairs_last() {
     act(&mut app, Action::RangeShift(1));
     act(&mut app, Action::RangeKeep);
     let stage = app.stage().expect("a stage").clone();
-    app.lesson.learner.note_fix_tried(&stage);
+    app.lesson.learner.mark_fix_tried(&stage);
     // B continues with A's weights, so it has no first loss. Its last loss is too large.
     let mut config = stage.broken.clone();
     config.train.seed += 1;
@@ -117,9 +103,5 @@ fn the_next_move_follows_the_order_of_the_checks_with_pairs_last() {
     let outcomes: Vec<Outcome> = report.lines.iter().map(|line| line.outcome).collect();
     let (open, failed) = (Outcome::NotMeasured, Outcome::Failed);
     assert_eq!(outcomes[1..], [open, open, failed]);
-    let sentence = next_move(&app);
-    assert!(
-        sentence.contains("the first loss is small. <Restart>"),
-        "{sentence}"
-    );
+    assert_next_move(&app, "the first loss is small. <Restart>");
 }

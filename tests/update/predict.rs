@@ -80,7 +80,7 @@ fn a_range_is_estimated_once_and_before_the_fix() {
     act(&mut app, Action::RangeShift(-4));
     act(&mut app, Action::RangeWiden(4));
     let effects = act(&mut app, Action::RangeKeep);
-    let [Effect::Save(ProgressChange::Stage(_, progress))] = &effects[..] else {
+    let [(_, progress)] = saved_progress(&effects)[..] else {
         panic!("saved: {effects:?}")
     };
     let (low, high) = progress.estimate.expect("a range");
@@ -140,8 +140,8 @@ fn only_the_first_measurement_that_passes_judges_a_range() {
             .as_deref()
             .is_some_and(|found| found.starts_with("6."))
     );
-    let saves_progress = |effect: &&Effect| matches!(effect, Effect::Save(ProgressChange::Stage(_, progress)) if **progress == known);
-    assert_eq!(effects.iter().filter(saves_progress).count(), 1);
+    let id = stage.id.as_str();
+    assert_eq!(saved_progress(&effects), [(id, &known)]);
     // A later run measures another figure, but the saved one stays.
     let run = wanted(&app);
     hear(&mut app, sample::started(&run, 0));
@@ -279,7 +279,7 @@ fn nothing_names_the_fault_before_the_prediction() {
     train(&mut app, 10);
     let trained = |app: &App| perflings::app::guide::vitals(app)[1].value.clone();
     assert!(app.reading().withholds("lints") && app.reading().withholds("trained"));
-    assert_eq!(trained(&app), "told later");
+    assert_eq!(trained(&app), "shown later");
     let mut presented = app.clone();
     act(&mut presented, Action::Present);
     assert!(presented.reading().withholds("lints"), "before the vote");
@@ -296,13 +296,13 @@ fn nothing_names_the_fault_before_the_prediction() {
         act(&mut app, Action::RangeKeep);
     }
     assert!(app.reading().asks_where() && app.reading().withholds_mark("lints"));
-    assert_eq!(trained(&app), "told later");
+    assert_eq!(trained(&app), "shown later");
     act(&mut app, Action::Focus(Panel::Loss));
     // Both tries are wrong.
     act(&mut app, Action::Locate);
     act(&mut app, Action::Locate);
     assert!(!app.reading().withholds_mark("lints"));
-    assert_ne!(trained(&app), "told later");
+    assert_ne!(trained(&app), "shown later");
 }
 
 #[test]
@@ -342,8 +342,9 @@ fn asked_where(panel: Panel) -> App {
 
 /// Fails if the effects do not save whether the panel was right.
 fn assert_located(effects: &[Effect], right: bool) {
-    let saves = |effect: &Effect| matches!(effect, Effect::Save(ProgressChange::Stage(_, progress)) if progress.located == Some(right));
-    assert!(effects.iter().any(saves), "{effects:?}");
+    let saved = saved_progress(effects);
+    let located: Vec<Option<bool>> = saved.iter().map(|(_, progress)| progress.located).collect();
+    assert_eq!(located, [Some(right)]);
 }
 
 #[test]

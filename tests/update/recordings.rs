@@ -9,10 +9,8 @@ fn recording() -> App {
         device: sample::device(),
         date: "2026-11-01".to_owned(),
         stage: Some(1),
-        paused: false,
         speed: 1.0,
-        unsolved: false,
-        watched: false,
+        ..Replay::default()
     };
     let (app, effects) = begin_with(Options {
         recording: Some(replay),

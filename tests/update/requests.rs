@@ -1,5 +1,5 @@
-//! The last request is measured even if the engine answers late. The tests press two keys at several delays, with an engine whose answers
-//! come late and in order.
+//! The last request is measured even if the engine answers late. The tests press two keys at several delays; the engine's answers come late
+//! and in order.
 
 use std::collections::VecDeque;
 
@@ -35,25 +35,29 @@ const TURN_MS: u64 = 25;
 enum Work {
     Nothing,
     Run(RunSpec),
+    /// The two sides, and the number of pairs so far.
     Pairs([RunSpec; 2], u32),
 }
 
 /// A learner at the keys, and an engine whose answers arrive late.
 #[derive(Clone)]
-struct LateEngine {
+struct LateSession {
     app: App,
+    /// The delay of each event.
     late_ms: u64,
     work: Work,
+    /// The number of the request that the engine answers.
     request: u64,
+    /// The next step of the run.
     step: u64,
-    resting: bool,
-    /// The events on their way, each with the time of its arrival.
-    said: VecDeque<(u64, Event)>,
+    paused: bool,
+    /// The events on their way to the screen, each with the time of its arrival in milliseconds.
+    arriving: VecDeque<(u64, Event)>,
     /// The notices that the learner saw.
     notices: Vec<String>,
 }
 
-impl LateEngine {
+impl LateSession {
     /// Stage 2 after the prediction. B differs from A and has run for a while.
     fn new(late_ms: u64) -> Self {
         let options = Options {
@@ -61,42 +65,45 @@ impl LateEngine {
             ..Options::default()
         };
         let (app, effects) = begin(sample::course(), options);
-        let mut late = Self {
+        let mut session = Self {
             app,
             late_ms,
             work: Work::Nothing,
             request: 0,
             step: 0,
-            resting: false,
-            said: VecDeque::new(),
+            paused: false,
+            arriving: VecDeque::new(),
             notices: Vec::new(),
         };
-        late.take(effects);
-        late.wait(1_000);
-        let info = |select: &str| DeviceInfo {
-            select: select.to_owned(),
-            device: sample::device(),
-            ..DeviceInfo::default()
-        };
-        let devices = vec![info("cpu"), info("vulkan-cpu")];
-        hear(&mut late.app, Event::Devices { devices });
-        late.act(Action::Answer(0));
-        late.turn("model.gradient");
-        late.wait(2_000);
-        assert!(!late.app.bench.comparison.b_equals_a() && late.settled());
-        late.notices.clear();
-        late
+        session.carry_out(effects);
+        session.wait(1_000);
+        let devices = ["cpu", "vulkan-cpu"]
+            .map(|select| DeviceInfo {
+                select: select.to_owned(),
+                device: sample::device(),
+                ..DeviceInfo::default()
+            })
+            .to_vec();
+        hear(&mut session.app, Event::Devices { devices });
+        session.act(Action::Answer(0));
+        session.turn("model.gradient");
+        session.wait(2_000);
+        assert!(!session.app.bench.comparison.b_equals_a() && session.settled());
+        session.notices.clear();
+        session
     }
 
+    /// Carries out an action, and the commands that follow.
     fn act(&mut self, action: Action) {
         let effects = act(&mut self.app, action);
-        self.note_notice();
-        self.take(effects);
+        self.collect_notice();
+        self.carry_out(effects);
     }
 
+    /// Turns the knob with this path once.
     fn turn(&mut self, path: &str) {
-        let mut offers = self.app.bench.comparison.offers.iter();
-        let row = offers.position(|knob| knob.path == path);
+        let offers = &self.app.bench.comparison.offers;
+        let row = offers.iter().position(|knob| knob.path == path);
         self.app.bench.comparison.select(row.expect("offered"));
         self.act(Action::KnobTurn(1));
     }
@@ -110,16 +117,17 @@ impl LateEngine {
             Restart => self.act(Action::Restart),
             Pause => self.act(Action::Pause),
             Device => {
-                let known = self.app.devices.known.iter();
-                let mut others = known.map(|info| info.select != self.app.devices.using);
-                let line = others.position(|other| other).expect("another device");
+                let devices = &self.app.devices;
+                let is_other = |info: &DeviceInfo| info.select != devices.using;
+                let line = devices.known.iter().position(is_other);
                 self.act(Action::Open(Overlay::Devices));
-                self.act(Action::ChooseLine(line));
+                self.act(Action::ChooseLine(line.expect("another device")));
             }
         }
     }
 
-    fn note_notice(&mut self) {
+    /// Adds the notice on the screen to those that the learner saw.
+    fn collect_notice(&mut self) {
         if let Some(notice) = &self.app.view.notice
             && self.notices.last() != Some(&notice.text)
         {
@@ -127,106 +135,112 @@ impl LateEngine {
         }
     }
 
-    fn say(&mut self, event: Event) {
+    /// Sends an event, which arrives after the delay.
+    fn report(&mut self, event: Event) {
         let at_ms = self.app.clock.now_ms + self.late_ms;
-        self.said.push_back((at_ms, answer(event, self.request)));
+        self.arriving
+            .push_back((at_ms, answer(event, self.request)));
     }
 
-    /// Time passes.
+    /// Lets this many milliseconds pass. The engine works every 50 ms.
     fn wait(&mut self, ms: u64) {
         for _ in 0..ms / TURN_MS {
             let now_ms = self.app.clock.now_ms + TURN_MS;
             let effects = update(&mut self.app, Message::Tick { now_ms });
-            self.take(effects);
-            while self.said.front().is_some_and(|(at_ms, _)| *at_ms <= now_ms) {
-                let (_, event) = self.said.pop_front().expect("there is one");
+            self.carry_out(effects);
+            while self
+                .arriving
+                .front()
+                .is_some_and(|(at_ms, _)| *at_ms <= now_ms)
+            {
+                let (_, event) = self.arriving.pop_front().expect("there is one");
                 let effects = hear(&mut self.app, event);
-                self.take(effects);
+                self.carry_out(effects);
             }
-            self.note_notice();
+            self.collect_notice();
             if now_ms.is_multiple_of(50) {
-                self.work();
+                self.make_step();
             }
         }
     }
 
     /// Makes the next step or pair.
-    fn work(&mut self) {
+    fn make_step(&mut self) {
         match &mut self.work {
-            Work::Run(run) if !self.resting => {
+            Work::Run(run) if !self.paused => {
                 let event = sample::step(run, self.step);
                 self.step += 1;
-                self.say(event);
+                self.report(event);
             }
             Work::Pairs(_, n) => {
                 *n += 1;
                 let event = sample::pair((*n).min(30), false);
-                self.say(event);
+                self.report(event);
             }
             Work::Run(_) | Work::Nothing => {}
         }
     }
 
     /// Carries out the commands like the engine's session.
-    fn take(&mut self, effects: Vec<Effect>) {
+    fn carry_out(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let Effect::Send(command) = effect else {
                 continue;
             };
             match command {
                 Command::Start { run, request, .. } => {
-                    self.end();
+                    self.end_work();
                     self.request = request;
                     self.step = 0;
-                    self.resting = false;
-                    self.say(sample::started(&run, 0));
+                    self.paused = false;
+                    self.report(sample::started(&run, 0));
                     self.work = Work::Run(run);
                 }
                 Command::Apply { run, request } if matches!(self.work, Work::Run(_)) => {
                     self.request = request;
-                    self.say(sample::started(&run, self.step));
+                    self.report(sample::started(&run, self.step));
                     self.work = Work::Run(run);
                 }
                 Command::Apply { request, .. } => {
                     self.request = request;
-                    self.say(Event::Failed(Failed {
+                    self.report(Event::Failed(Failed {
                         kind: FailedKind::Usage,
                         reason: "nothing is running that could change".to_owned(),
                         request,
                     }));
                 }
                 Command::Pair { a, b, request, .. } => {
-                    self.end();
+                    self.end_work();
                     self.request = request;
-                    self.resting = false;
+                    self.paused = false;
                     for run in [&a, &b] {
-                        self.say(side(run));
+                        self.report(side(run));
                     }
-                    self.say(sample::pair(0, false));
+                    self.report(sample::pair(0, false));
                     self.work = Work::Pairs([a, b], 0);
                 }
                 Command::Pause => {
-                    self.resting = true;
-                    self.say(Event::Paused { slot: Slot::A });
+                    self.paused = true;
+                    self.report(Event::Paused { slot: Slot::A });
                 }
                 Command::Resume => {
-                    self.resting = false;
-                    self.say(Event::Resumed { slot: Slot::A });
+                    self.paused = false;
+                    self.report(Event::Resumed { slot: Slot::A });
                 }
-                Command::Stop => self.end(),
+                Command::Stop => self.end_work(),
                 _ => {}
             }
         }
     }
 
     /// Ends the work in progress and sends its summary.
-    fn end(&mut self) {
+    fn end_work(&mut self) {
         let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
             Work::Run(_) => None,
             Work::Pairs(..) => Some(Pair::default()),
         };
-        self.say(Event::Finished(Box::new(Finished {
+        self.report(Event::Finished(Box::new(Finished {
             slot: Slot::B,
             steps: self.step,
             pair,
@@ -247,8 +261,10 @@ impl LateEngine {
 
     /// Checks that the engine does what the last of these keys requested, and that the screen shows it.
     fn assert_last_request(&self, keys: [Key; 2], case: &str) {
-        let (bench, b) = (&self.app.bench, &self.app.bench.comparison.config_b);
+        let bench = &self.app.bench;
+        let b = &bench.comparison.config_b;
         assert!(self.settled(), "{case}: {:?}", bench.pending);
+        // Only a toggle ends pairs; any other key repeats or moves them.
         let paired = match keys {
             [_, Pairs] => true,
             [Pairs, last] => last != Toggle,
@@ -256,7 +272,7 @@ impl LateEngine {
         };
         match &self.work {
             Work::Pairs(sides, n) => {
-                assert!(paired && bench.pairing(), "{case}: pairs nobody waits for");
+                assert!(paired && bench.pairing(), "{case}: unexpected pairs");
                 assert_eq!(sides[0].config, bench.comparison.config_a, "{case}");
                 assert_eq!(sides[1].config, *b, "{case}");
                 let shown = self.app.lesson.learner.pair.as_ref();
@@ -273,8 +289,8 @@ impl LateEngine {
                 if matches!(keys[1], Knob | RestartKnob) {
                     assert_eq!(run.slot, Slot::B, "{case}: the change does not run");
                 }
-                let rests = matches!(bench.run.state, RunState::Paused);
-                assert_eq!(rests, self.resting, "{case}: {:?}", bench.run.state);
+                let is_paused = matches!(bench.run.state, RunState::Paused);
+                assert_eq!(is_paused, self.paused, "{case}: {:?}", bench.run.state);
             }
             Work::Nothing => panic!("{case}: nothing runs"),
         }
@@ -288,54 +304,53 @@ impl LateEngine {
 #[test]
 fn the_last_request_is_measured_even_if_the_engine_answers_late() {
     for late_ms in [0, 120, 400] {
-        let ready = LateEngine::new(late_ms);
+        let ready = LateSession::new(late_ms);
         for first in KEYS {
             for second in KEYS {
                 for delay_ms in (0..=500).step_by(100) {
-                    let mut late = ready.clone();
-                    late.press(first);
-                    late.wait(delay_ms);
-                    late.press(second);
-                    late.wait(2_000);
+                    let mut session = ready.clone();
+                    session.press(first);
+                    session.wait(delay_ms);
+                    session.press(second);
+                    session.wait(2_000);
                     let case = format!("{first:?}, {delay_ms} ms, {second:?}; {late_ms} ms late");
-                    late.assert_last_request([first, second], &case);
+                    session.assert_last_request([first, second], &case);
                 }
             }
         }
     }
 }
 
-/// Issue 41, p.
 #[test]
 fn pairs_after_two_changes_compare_the_last_one() {
     for delay_ms in (0..=500).step_by(50) {
-        let mut late = LateEngine::new(300);
-        late.press(Knob);
-        late.wait(delay_ms);
-        late.turn("model.loss");
-        late.wait(delay_ms);
-        late.press(Pairs);
-        late.wait(2_000);
-        late.assert_last_request([Knob, Pairs], &format!("{delay_ms} ms"));
+        let mut session = LateSession::new(300);
+        session.press(Knob);
+        session.wait(delay_ms);
+        session.turn("model.loss");
+        session.wait(delay_ms);
+        session.press(Pairs);
+        session.wait(2_000);
+        session.assert_last_request([Knob, Pairs], &format!("{delay_ms} ms"));
     }
 }
 
-/// Issue 41, c: the learner may be at a question when the pairs end.
+/// The learner may be at a question when the pairs end.
 #[test]
 fn the_end_of_pairs_turns_no_page_and_names_the_page_of_the_result() {
-    let mut late = LateEngine::new(50);
-    late.press(Pairs);
-    late.wait(1_000);
-    late.act(Action::TurnPage(-1));
-    let page = late.app.reading().page().0;
-    late.say(sample::pair(40, true));
-    late.work = Work::Nothing;
-    late.wait(200);
-    assert!(late.app.pairs_ended());
-    assert_eq!(late.app.reading().page().0, page);
-    let named = late
+    let mut session = LateSession::new(50);
+    session.press(Pairs);
+    session.wait(1_000);
+    session.act(Action::TurnPage(-1));
+    let page = session.app.reading().page().0;
+    session.report(sample::pair(40, true));
+    session.work = Work::Nothing;
+    session.wait(200);
+    assert!(session.app.pairs_ended());
+    assert_eq!(session.app.reading().page().0, page);
+    let named = session
         .notices
         .iter()
         .any(|text| text.contains("of the lesson shows the result"));
-    assert!(named, "{:?}", late.notices);
+    assert!(named, "{:?}", session.notices);
 }

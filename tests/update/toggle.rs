@@ -18,11 +18,8 @@ fn toggling_before_the_prediction_asks_once_and_marks_it_skipped() {
     let effects = act(&mut app, Action::Yes);
     let (_, run) = start_of(&effects);
     assert_eq!((run.variant.as_str(), run.slot), ("fixed", Slot::B));
-    let saved = effects.iter().find_map(|effect| match effect {
-        Effect::Save(ProgressChange::Stage(_, progress)) => Some(progress),
-        _ => None,
-    });
-    assert_eq!(saved.expect("saved").prediction, Some(Prediction::Skipped));
+    let (_, progress) = saved_progress(&effects)[0];
+    assert_eq!(progress.prediction, Some(Prediction::Skipped));
     // The question is asked only once.
     assert!(revealed(&app));
     assert_eq!(start_of(&act(&mut app, Action::Toggle)).1.variant, "broken");

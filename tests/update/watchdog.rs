@@ -57,7 +57,7 @@ fn toggles_and_pairs_replace_an_engine_that_hangs() {
         act(&mut app, Action::Answer(1));
         act(&mut app, Action::RangeShift(1));
         act(&mut app, Action::RangeKeep);
-        heartbeats(&mut app, 14, |s| Some(s as f64));
+        heartbeats(&mut app, 14, |second| Some(second as f64));
         let effects = act(&mut app, action);
         let restart = effects.iter().position(|effect| *effect == Effect::Restart);
         let work = |effect: &Effect| {
@@ -87,7 +87,7 @@ fn a_device_that_makes_progress_is_not_replaced_during_a_long_step() {
         step.ms = 20_000.0;
         hear(&mut app, Event::Step(step));
     }
-    heartbeats(&mut app, 15, |s| Some(s as f64));
+    heartbeats(&mut app, 15, |second| Some(second as f64));
     assert_eq!(app.device_silent_s(), None);
 }
 
@@ -95,10 +95,10 @@ fn a_device_that_makes_progress_is_not_replaced_during_a_long_step() {
 fn a_restart_during_a_long_step_gets_a_new_engine_after_eight_seconds() {
     for steps in [1, 12] {
         let mut app = running(steps);
-        heartbeats(&mut app, 3, |s| Some(s as f64));
+        heartbeats(&mut app, 3, |second| Some(second as f64));
         let asked = act(&mut app, Action::Restart);
         assert!(!asked.contains(&Effect::Restart), "it may end in time");
-        let effects = heartbeats(&mut app, 10, |s| Some(3.0 + s as f64));
+        let effects = heartbeats(&mut app, 10, |second| Some(3.0 + second as f64));
         assert_eq!(effects.first(), Some(&Effect::Restart), "{steps} steps");
         assert_eq!(start_of(&effects).1, start_of(&asked).1);
         // The new engine has time to open its device.
@@ -111,7 +111,7 @@ fn an_unanswered_command_replaces_the_engine_once() {
     let mut app = hanging(true);
     act(&mut app, Action::Pause);
     assert_eq!(app.bench.run.state, RunState::Pausing);
-    let effects = heartbeats(&mut app, 30, |s| Some(14.0 + s as f64));
+    let effects = heartbeats(&mut app, 30, |second| Some(14.0 + second as f64));
     assert_eq!(effects[0], Effect::Restart, "{effects:?}");
     assert_eq!(app.bench.run.state, RunState::Starting);
     // The new engine hangs as well. It is killed and not replaced again.

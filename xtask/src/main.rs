@@ -1,5 +1,6 @@
-//! `cargo xtask dist [TARGET]` builds the program and packs it with its completions, manual pages and licences. Everything comes from this checkout
-//! and from crates that are cached or vendored, so a commit always gives a package of equal bytes.
+//! `cargo xtask dist [TARGET]` builds the program and packs it with its completions, manual pages and licences. It uses only this checkout
+//! and crates that are cached or vendored, so the packages of one commit have equal bytes.
+//!
 //! `cargo xtask wheel` builds a wheel for pip, with the program and the module `perflings` that a PyTorch training imports.
 
 use std::ffi::OsString;
@@ -10,11 +11,13 @@ use std::process::Command;
 use anyhow::{Context, Result, bail, ensure};
 use sha2::{Digest, Sha256};
 
-/// The default target. It ends with a version of glibc, as zig takes it; systems from 2018 on (RHEL 8, Debian 10, Ubuntu 20.04) have this version.
+/// The default target. Its end is a version of glibc in the form that zig takes. Systems from 2018 on have this version (RHEL 8,
+/// Debian 10, Ubuntu 20.04).
 const DEFAULT_TARGET: &str = "x86_64-unknown-linux-gnu.2.28";
 const USAGE: &str = "\
 cargo xtask dist [TARGET]   build a package of the program in target/dist
-cargo xtask wheel           build a wheel for pip in target/dist, from python/pyproject.toml (needs `pip install maturin`)
+cargo xtask wheel           build a wheel for pip in target/dist, from python/pyproject.toml
+                            (needs `pip install maturin`)
 
 TARGET is one that this machine can run: aarch64-apple-darwin, or x86_64-unknown-linux-gnu.2.28,
 which needs `pip install cargo-zigbuild`. Licences need cargo-about: install it with
@@ -31,7 +34,7 @@ fn main() -> Result<()> {
     }
 }
 
-/// Builds the package of a target in `target/dist`, with its checksum.
+/// Builds the package for a target in `target/dist`, and a file with its checksum.
 fn dist(target: &str) -> Result<()> {
     ensure!(
         Path::new("src/main.rs").is_file(),
@@ -61,7 +64,7 @@ fn dist(target: &str) -> Result<()> {
     ] {
         for entry in fs::read_dir(from)? {
             let path = entry?.path();
-            // The folder `docs/notes` stays in the repository.
+            // Folders, such as `docs/notes`, are not packed.
             if path.is_file() {
                 files.push((path, to.to_owned()));
             }
@@ -79,7 +82,7 @@ fn dist(target: &str) -> Result<()> {
     Ok(())
 }
 
-/// Builds the wheel for this machine's system, compiled as `cargo build --release` does it.
+/// Builds the wheel for the system of this machine, with the settings of `cargo build --release`.
 fn wheel() -> Result<()> {
     let mut maturin = Command::new("maturin");
     maturin
@@ -89,8 +92,8 @@ fn wheel() -> Result<()> {
     run(&mut maturin, "It comes with `pip install maturin`.")
 }
 
-/// Builds the program and returns its path. Its bytes contain no path of this machine. Cargo names the files of a checkout by relative paths, so the
-/// dependencies built for one checkout serve another.
+/// Builds the program and returns its path. The program contains no path of this machine. `PERFLINGS_DIST_TARGET` names a target folder that
+/// several checkouts share: the dependencies that were built for one checkout are used for the others.
 fn build(target: &str, triple: &str, names_glibc: bool, out: &Path) -> Result<PathBuf> {
     let folder = match std::env::var_os("PERFLINGS_DIST_TARGET") {
         Some(shared) => {
@@ -143,8 +146,8 @@ fn build(target: &str, triple: &str, names_glibc: bool, out: &Path) -> Result<Pa
     Ok(folder.join(triple).join("release").join(name))
 }
 
-/// Makes every library newer than a program that another checkout left in a shared target folder. Cargo would take that program for this
-/// checkout's.
+/// Makes the libraries of this checkout look changed. Otherwise cargo would take a newer program that another checkout has left in the
+/// shared target folder for the program of this checkout.
 fn touch_libraries() -> Result<()> {
     let mut libraries = vec![PathBuf::from("src/lib.rs")];
     for entry in fs::read_dir("crates")? {
@@ -157,8 +160,8 @@ fn touch_libraries() -> Result<()> {
     Ok(())
 }
 
-/// Returns cargo's flags that make crates small. Cargo.toml compiles crates that need no speed with `opt-level` 0 or 1, which is quick; a package
-/// has time to make them small.
+/// Returns the flags that make cargo compile crates for size. Cargo.toml has `opt-level` 0 or 1 for the crates that need no speed, because
+/// that compiles quickly. A package is built rarely, so there is time to make these crates small.
 fn flags_for_small_crates() -> Result<Vec<String>> {
     let manifest = fs::read_to_string("Cargo.toml")?;
     let mut flags = Vec::new();
@@ -178,7 +181,7 @@ fn flags_for_small_crates() -> Result<Vec<String>> {
     Ok(flags)
 }
 
-/// Writes the program's completions and manual pages, which the program itself prints.
+/// Writes the completions and manual pages that the program prints into the folder `made`.
 fn write_manuals(program: &Path, made: &Path) -> Result<()> {
     let completions = made.join("completions");
     fs::create_dir_all(&completions)?;
@@ -200,8 +203,8 @@ fn write_manuals(program: &Path, made: &Path) -> Result<()> {
     run(&mut man, "")
 }
 
-/// Lists the licences of everything that is linked into the program, and returns the path of the list. It takes minutes, so an existing list is used
-/// until Cargo.lock changes.
+/// Writes the licences of everything that is linked into the program, and returns the path of the file. This takes minutes, so an existing
+/// file is used until Cargo.lock changes.
 fn licences(triple: &str, out: &Path) -> Result<PathBuf> {
     let folder = out.join(triple);
     fs::create_dir_all(&folder)?;
@@ -224,8 +227,8 @@ fn licences(triple: &str, out: &Path) -> Result<PathBuf> {
     Ok(page)
 }
 
-/// Packs files into the folder `name` of an archive. Each file comes with the folder below `name` that it is put into. The archive depends on the
-/// files alone: they are sorted, and have one time, one owner and two modes.
+/// Packs files into the folder `name` of an archive. Each file comes with the folder below `name` that it is put into. Equal files give
+/// equal archives: the files are sorted, all have the time of the commit, and their owners and modes are fixed.
 fn pack(name: &str, mut files: Vec<(PathBuf, String)>) -> Result<Vec<u8>> {
     files.sort_by_key(|(path, to)| (to.clone(), path.file_name().map(ToOwned::to_owned)));
     let time = commit_time()?;
@@ -246,7 +249,7 @@ fn pack(name: &str, mut files: Vec<(PathBuf, String)>) -> Result<Vec<u8>> {
     Ok(tar.into_inner()?.finish()?)
 }
 
-/// Returns the seconds since 1970 of this commit, or of `SOURCE_DATE_EPOCH` if that is set.
+/// Returns the time of this commit, or the time in `SOURCE_DATE_EPOCH` if that is set, in seconds since 1970.
 fn commit_time() -> Result<u64> {
     if let Ok(time) = std::env::var("SOURCE_DATE_EPOCH") {
         return time
@@ -261,7 +264,7 @@ fn commit_time() -> Result<u64> {
         .context("git does not know when this commit was made; set SOURCE_DATE_EPOCH")
 }
 
-/// Returns the names of the archive and of the folder in it. Cargo.toml has both for `cargo binstall`.
+/// Returns the names of the archive and of the folder in it. They are read from Cargo.toml, where `cargo binstall` finds them.
 fn names(triple: &str) -> Result<(String, String)> {
     let manifest = fs::read_to_string("Cargo.toml")?;
     let value = |key: &str| {
@@ -291,7 +294,7 @@ fn names(triple: &str) -> Result<(String, String)> {
     }
 }
 
-/// Runs a command. If it fails, the error ends with `help`.
+/// Runs a command. If it fails, the error ends with the advice `help`.
 fn run(command: &mut Command, help: &str) -> Result<()> {
     let shown = format!("{command:?}");
     let status = command.status().with_context(|| shown.clone())?;

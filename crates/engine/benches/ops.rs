@@ -11,7 +11,7 @@ use std::num::NonZeroUsize;
 
 use clap::Parser;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
-use engine::{devices, roof};
+use engine::{devices, peaks};
 use protocol::config::{Preset, RunConfig};
 use protocol::stats::roofline;
 use strum::VariantNames;
@@ -53,15 +53,16 @@ fn main() {
 
 fn measure(args: &Args, select: &str) -> anyhow::Result<()> {
     let opened = devices::open(select)?;
-    let measured = roof::known_or_measured(&opened, |note| eprintln!("ops: {note}"));
+    let measured = peaks::known_or_measured(&opened, |warning| eprintln!("ops: {warning}"));
     let config = RunConfig::preset(args.preset);
-    let (batch, context) = (config.train.batch, config.train.context);
+    let batch = config.train.batch;
+    let context = config.train.context;
     println!(
         "\n{} on {select}: {}, batch {batch}, context {context}, {} rounds",
         args.preset, opened.info.name, args.rounds
     );
     match &measured {
-        Ok(roof) => println!("{} ({})", roofline::words(roof), roof.date),
+        Ok(peaks) => println!("{} ({})", roofline::describe(peaks), peaks.date),
         Err(why) => println!("peaks: not measured: {why:#}"),
     }
     // The engine's device thread runs its tasks inside the thread pool too.

@@ -5,10 +5,10 @@ use std::path::Path;
 
 use burn::cubecl::future::block_on;
 use burn::tensor::DeviceKind;
-use burn_wgpu::wgpu;
+use burn_wgpu::wgpu::{self, DeviceType};
 use directories::BaseDirs;
 
-/// An adapter with its names.
+/// An adapter, and the names that burn and `--device` have for it.
 pub(crate) struct RankedAdapter {
     pub adapter: wgpu::Adapter,
     pub info: wgpu::AdapterInfo,
@@ -23,7 +23,7 @@ pub(crate) struct RankedAdapter {
 impl RankedAdapter {
     /// Returns true if the adapter computes on the CPU.
     pub(crate) fn on_cpu(&self) -> bool {
-        self.info.device_type == wgpu::DeviceType::Cpu
+        self.info.device_type == DeviceType::Cpu
     }
 
     /// Returns the adapter as a device of the protocol.
@@ -42,7 +42,8 @@ impl RankedAdapter {
         let driver = self.driver();
         match mesa_version(&driver) {
             Some(major) if self.on_cpu() && major < OLDEST_MESA => Err(format!(
-                "{driver} is too old and crashes in a run; use --device cpu. Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
+                "{driver} is too old and crashes in a run; use --device cpu. \
+                 Mesa {OLDEST_MESA} or newer comes with Ubuntu 22.04 and Debian 12"
             )),
             _ => Ok(()),
         }
@@ -66,7 +67,7 @@ fn mesa_version(driver: &str) -> Option<u32> {
 }
 
 /// Lists all adapters of the first graphics API that has one: GPUs in the order of `gpu:N`, then drivers that compute on the CPU. The list is empty
-/// if a driver panics meanwhile.
+/// if a driver panics.
 pub(crate) fn adapters() -> Vec<RankedAdapter> {
     make_shader_folder();
     let list = |backends| {
@@ -84,20 +85,34 @@ pub(crate) fn adapters() -> Vec<RankedAdapter> {
         }
         found
     };
-    ranked(catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
+    ranked(&catch_unwind(AssertUnwindSafe(all)).unwrap_or_default())
 }
 
-/// NVIDIA's driver keeps compiled shaders for later processes only if this folder exists when it is loaded. The folder makes the
-/// second start of an engine fast instead of the third; without it nothing else changes, so errors do not matter.
+/// Makes the folder in which NVIDIA's driver keeps compiled shaders for later processes. The driver uses it only if it exists when the driver is
+/// loaded. The folder makes the second start of an engine fast instead of the third; nothing else depends on it, so errors do not matter.
 fn make_shader_folder() {
-    let dirs = Path::new("/dev/nvidiactl").exists().then(BaseDirs::new);
-    if let Some(dirs) = dirs.flatten() {
+    if Path::new("/dev/nvidiactl").exists()
+        && let Some(dirs) = BaseDirs::new()
+    {
         let _ = std::fs::create_dir_all(dirs.cache_dir().join("nvidia/GLCache"));
     }
 }
 
+/// Returns burn's name for the adapter with this number among those of its type.
+type NumberedKind = fn(usize) -> DeviceKind;
+
+/// The types of adapters in the order of `gpu:N`, then drivers that compute on the CPU. Each has burn's name for
+/// its adapters.
+const TYPES: [(DeviceType, NumberedKind); 5] = [
+    (DeviceType::DiscreteGpu, DeviceKind::DiscreteGpu),
+    (DeviceType::IntegratedGpu, DeviceKind::IntegratedGpu),
+    (DeviceType::VirtualGpu, DeviceKind::VirtualGpu),
+    (DeviceType::Other, |_| DeviceKind::DefaultDevice),
+    (DeviceType::Cpu, |_| DeviceKind::Cpu),
+];
+
 /// Keeps the adapters of one graphics API, and orders and names them.
-fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
+fn ranked(all: &[wgpu::Adapter]) -> Vec<RankedAdapter> {
     // The library prefers APIs in this order.
     let preferred = [
         wgpu::Backend::Metal,
@@ -105,47 +120,31 @@ fn ranked(all: Vec<wgpu::Adapter>) -> Vec<RankedAdapter> {
         wgpu::Backend::Dx12,
         wgpu::Backend::Gl,
     ];
-    let has_adapter = |backend: &wgpu::Backend| {
-        all.iter()
-            .any(|adapter| adapter.get_info().backend == *backend)
-    };
-    let Some(chosen) = preferred.into_iter().find(has_adapter) else {
+    let infos: Vec<wgpu::AdapterInfo> = all.iter().map(wgpu::Adapter::get_info).collect();
+    let Some(chosen) = preferred
+        .into_iter()
+        .find(|backend| infos.iter().any(|info| info.backend == *backend))
+    else {
         return Vec::new();
     };
-    let mut classed: Vec<(usize, RankedAdapter)> = Vec::new();
-    for adapter in all {
-        let info = adapter.get_info();
-        if info.backend != chosen {
-            continue;
+    let mut ranked: Vec<RankedAdapter> = Vec::new();
+    for (device_type, kind) in TYPES {
+        let of_type = all
+            .iter()
+            .zip(&infos)
+            .filter(|(_, info)| info.backend == chosen && info.device_type == device_type);
+        for (number, (adapter, info)) in of_type.enumerate() {
+            ranked.push(RankedAdapter {
+                timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
+                kind: kind(number),
+                select: match device_type {
+                    DeviceType::Cpu => "vulkan-cpu".to_owned(),
+                    _ => gpu_name(ranked.len()),
+                },
+                adapter: adapter.clone(),
+                info: info.clone(),
+            });
         }
-        let (class, kind): (usize, fn(usize) -> DeviceKind) = match info.device_type {
-            wgpu::DeviceType::DiscreteGpu => (0, DeviceKind::DiscreteGpu),
-            wgpu::DeviceType::IntegratedGpu => (1, DeviceKind::IntegratedGpu),
-            wgpu::DeviceType::VirtualGpu => (2, DeviceKind::VirtualGpu),
-            wgpu::DeviceType::Other => (3, |_| DeviceKind::DefaultDevice),
-            wgpu::DeviceType::Cpu => (4, |_| DeviceKind::Cpu),
-        };
-        let earlier = classed.iter().filter(|(other, _)| *other == class).count();
-        let adapter = RankedAdapter {
-            timestamps: adapter.features().contains(wgpu::Features::TIMESTAMP_QUERY),
-            kind: kind(earlier),
-            select: String::new(),
-            adapter,
-            info,
-        };
-        classed.push((class, adapter));
-    }
-    classed.sort_by_key(|(class, _)| *class);
-    let mut gpus = 0;
-    let mut ranked = Vec::new();
-    for (_, mut adapter) in classed {
-        if adapter.on_cpu() {
-            adapter.select = "vulkan-cpu".to_owned();
-        } else {
-            adapter.select = gpu_name(gpus);
-            gpus += 1;
-        }
-        ranked.push(adapter);
     }
     ranked
 }
@@ -160,8 +159,8 @@ fn gpu_name(index: usize) -> String {
 }
 
 /// The advice on what to install on a machine without a GPU.
-pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast \
-                              (Arch)";
+pub(crate) const CPU_DRIVER: &str = "a CPU driver of Vulkan runs small sizes: install \
+    mesa-vulkan-drivers (Debian, Ubuntu, Fedora) or vulkan-swrast (Arch)";
 
 /// Returns the adapter that `gpu`, `gpu:N` or `vulkan-cpu` names.
 ///
@@ -183,7 +182,8 @@ pub(crate) fn named<'a>(
         let names: Vec<_> = gpus.iter().map(|gpu| gpu.info.name.as_str()).collect();
         if names.is_empty() {
             format!(
-                "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. Without a GPU, {CPU_DRIVER}"
+                "{select}: no GPU found. Looked for Vulkan, Metal, DirectX 12 and OpenGL adapters. \
+                 Without a GPU, {CPU_DRIVER}"
             )
         } else {
             let count = names.len();

@@ -117,24 +117,24 @@ fn zero_pct(counts: &[u64; 256]) -> Option<f64> {
     (all > 0).then(|| 100.0 * counts[0] as f64 / all as f64)
 }
 
-/// Counts the elements of all tensors by their exponent without the loss scale `factor`, which is a power of two. Each tensor comes as counts by
-/// the exponent bits of f32.
+/// Adds up the elements of all tensors by their exponent. Each tensor is given as counts by the exponent bits of f32. The loss scale `factor`, a
+/// power of two, is taken out.
 fn exponents(tensors: &[[u64; 256]], factor: f64) -> Exponents {
     let shift = factor.log2().round() as i32;
     let lowest = Exponents::LOWEST;
     let highest = Exponents::HIGHEST;
-    let mut sizes = Exponents {
+    let mut exponents = Exponents {
         zeros: 0,
         counts: vec![0; (highest - lowest + 1) as usize],
     };
     for (bits, count) in tensors.iter().flat_map(|counts| counts.iter().enumerate()) {
         let exponent = (bits as i32 - 127 - shift).clamp(lowest, highest);
         match bits {
-            0 => sizes.zeros += count,
-            _ => sizes.counts[(exponent - lowest) as usize] += count,
+            0 => exponents.zeros += count,
+            _ => exponents.counts[(exponent - lowest) as usize] += count,
         }
     }
-    sizes
+    exponents
 }
 
 /// Makes a forward pass without gradients, and describes its logits and the residual stream.
@@ -143,21 +143,27 @@ pub fn evidence(worker: &Worker) -> Evidence {
         return Evidence::default();
     };
     let model = worker.model.without_gradients();
-    let mut seen = ForwardRecord::default();
-    let logits = model.logits(tokens, Some(&mut seen)); // [n, vocab]
+    let mut record = ForwardRecord::default();
+    let logits = model.logits(tokens, Some(&mut record)); // [n, vocab]
     let [rows, vocab] = logits.dims();
     let values: Vec<f32> = logits.into_data().iter::<f32>().collect();
     let n = values.len() as f64;
     let mean = values.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-    let squares = values.iter().map(|x| (f64::from(*x) - mean).powi(2));
-    let variance = squares.sum::<f64>() / n;
+    let variance = values
+        .iter()
+        .map(|x| (f64::from(*x) - mean).powi(2))
+        .sum::<f64>()
+        / n;
     let inputs: Vec<i32> = tokens.inputs.clone().into_data().iter::<i32>().collect();
     let predicts_input = |(row, token): &(&[f32], &i32)| {
         let largest = row.iter().enumerate().max_by(|a, b| a.1.total_cmp(b.1));
         largest.is_some_and(|(index, _)| index as i32 == **token)
     };
-    let rows_and_inputs = values.chunks_exact(vocab).zip(&inputs);
-    let predicted_inputs = rows_and_inputs.filter(predicts_input).count();
+    let predicted_inputs = values
+        .chunks_exact(vocab)
+        .zip(&inputs)
+        .filter(predicts_input)
+        .count();
     let extreme =
         |pick: fn(f32, f32) -> f32| values.iter().copied().reduce(pick).map(|x| Num(x.into()));
     let rms = |x: &Tensor<2>| Num(norm(x) / (x.shape().num_elements() as f64).sqrt());
@@ -166,7 +172,7 @@ pub fn evidence(worker: &Worker) -> Evidence {
         logit_min: extreme(f32::min),
         logit_max: extreme(f32::max),
         argmax_is_input: Some(predicted_inputs as f64 / rows as f64),
-        rms: seen.residual.iter().map(rms).collect(),
+        rms: record.residual.iter().map(rms).collect(),
         parity: parity(worker, &values),
         strides: model.attention_strides(),
         ..Evidence::default()
@@ -200,18 +206,18 @@ fn parity(worker: &Worker, logits: &[f32]) -> Option<Num> {
     let largest = expected.iter().fold(0.0_f32, |most, x| most.max(x.abs()));
     let mut difference = 0.0_f32;
     for (logit, expected) in logits.iter().zip(&expected) {
-        let off = (logit - expected).abs();
-        // `max` would drop a NaN.
-        difference = if off.is_nan() {
-            off
+        let error = (logit - expected).abs();
+        // `f32::max` ignores a NaN, and a NaN has to show.
+        difference = if error.is_nan() {
+            error
         } else {
-            difference.max(off)
+            difference.max(error)
         };
     }
     Some(Num(f64::from(difference / largest)))
 }
 
-/// Names the first tensor that is not finite. It looks at the weights, then at the gradients of the step; if all are finite, the logits are named.
+/// Returns a name for the first tensor that is not finite: a weight, else a gradient of the step. If all are finite, it names the logits.
 pub fn not_finite(worker: &Worker) -> String {
     let not_finite = |tensor: &Tensor<2>| !norm(tensor).is_finite();
     let parameters: Vec<&Parameter> = worker.model.parameters();
@@ -221,8 +227,12 @@ pub fn not_finite(worker: &Worker) -> String {
     if let Some(parameter) = weight {
         return format!("the weight {}", parameter.name);
     }
-    let mut gradients = worker.gradients.iter().zip(&parameters);
-    match gradients.find(|(gradient, _)| gradient.as_ref().is_some_and(not_finite)) {
+    let gradient = worker
+        .gradients
+        .iter()
+        .zip(&parameters)
+        .find(|(gradient, _)| gradient.as_ref().is_some_and(not_finite));
+    match gradient {
         Some((_, parameter)) => format!("the gradient of {}", parameter.name),
         None => "the logits".to_owned(),
     }

@@ -13,6 +13,13 @@ use burn_wgpu::wgpu;
 
 use tiny_llama::ops::gpu::wgsl;
 
+/// The kinds of errors that are caught around a call to the graphics library. Of several errors, the last kind is reported.
+pub(crate) const ERROR_FILTERS: [wgpu::ErrorFilter; 3] = [
+    wgpu::ErrorFilter::Internal,
+    wgpu::ErrorFilter::OutOfMemory,
+    wgpu::ErrorFilter::Validation,
+];
+
 /// Compiles ahead until this guard is dropped.
 #[derive(Debug)]
 pub(crate) struct CompileAhead(());
@@ -23,7 +30,7 @@ impl CompileAhead {
         let (sender, texts) = channel();
         wgsl::send_first_launches(Some(sender), &device);
         // If no thread can be started, the library compiles the kernels.
-        let _ = named().spawn(move || compile(&device, texts));
+        let _ = thread_builder().spawn(move || compile(&device, texts));
         Self(())
     }
 }
@@ -34,7 +41,8 @@ impl Drop for CompileAhead {
     }
 }
 
-fn named() -> thread::Builder {
+/// Returns the builder of a thread with this module's name.
+fn thread_builder() -> thread::Builder {
     thread::Builder::new().name("compile-ahead".to_owned())
 }
 
@@ -45,7 +53,7 @@ fn compile(device: &wgpu::Device, texts: Receiver<String>) {
     let threads = thread::available_parallelism().map_or(1, usize::from);
     thread::scope(|scope| {
         for _ in 0..threads {
-            let _ = named().spawn_scoped(scope, || {
+            let _ = thread_builder().spawn_scoped(scope, || {
                 // A driver may forget a text that no pipeline uses, so the pipelines are kept until the end.
                 let pipelines: Vec<_> = std::iter::from_fn(next_text)
                     .map(|text| pipeline(device, text))
@@ -58,8 +66,7 @@ fn compile(device: &wgpu::Device, texts: Receiver<String>) {
 
 /// Compiles a text as the library does. Errors are dropped, because the library meets them again and reports them.
 fn pipeline(device: &wgpu::Device, text: String) -> wgpu::ComputePipeline {
-    use wgpu::ErrorFilter::{Internal, OutOfMemory, Validation};
-    let scopes = [Validation, Internal, OutOfMemory].map(|filter| device.push_error_scope(filter));
+    let scopes = ERROR_FILTERS.map(|filter| device.push_error_scope(filter));
     let descriptor = wgpu::ShaderModuleDescriptor {
         label: None,
         source: wgpu::ShaderSource::Wgsl(text.into()),

@@ -7,7 +7,7 @@ use burn::tensor::Device;
 use burn_wgpu::WgpuSetup;
 
 use super::adapters::{RankedAdapter, adapters, named};
-use protocol::{self, DeviceInfo, Roof};
+use protocol::{self, DeviceInfo, Peaks};
 use tiny_llama::ops::adapter::has_matrix_cores;
 use tiny_llama::ops::learner_kernel::LearnerKernels;
 
@@ -23,12 +23,12 @@ pub struct OpenDevice {
     /// True if matrix cores can multiply f16.
     pub matrix_cores: bool,
     /// The measured peaks, if there are any.
-    pub roof: Option<Roof>,
+    pub peaks: Option<Peaks>,
     /// True if the peaks are to be measured for the work that the device was opened for.
     pub peaks_due: bool,
     /// The wgpu device and queue of a GPU; `None` on the CPU and for a driver that computes on the cores.
     pub gpu: Option<WgpuSetup>,
-    /// The learner's kernels that compute in models on it.
+    /// The learner's kernels that compute in models on this device.
     pub learner: LearnerKernels,
 }
 
@@ -41,22 +41,22 @@ pub fn probe() -> Vec<DeviceInfo> {
         driver: instructions(),
         timestamps: false,
         note: "operations are timed by brackets on the host".to_owned(),
-        roof: None,
+        peaks: None,
     };
-    let mut found = vec![cpu];
+    let mut devices = vec![cpu];
     for adapter in &adapters() {
         // `--device` has no name for a second driver that computes on the CPU.
-        if found.iter().all(|known| known.select != adapter.select) {
-            found.push(describe(adapter));
+        if devices.iter().all(|known| known.select != adapter.select) {
+            devices.push(describe(adapter));
         }
     }
-    found
+    devices
 }
 
 /// Opens `auto`, `cpu`, `gpu`, `gpu:N` or `vulkan-cpu`.
 ///
 /// # Errors
-/// Fails when there is no such device, or it cannot be opened. The error says which devices there are or what to do.
+/// Fails when there is no such device, or it cannot be opened. The error lists the devices or has advice.
 pub fn open(select: &str) -> Result<OpenDevice> {
     if select == "cpu" {
         return Ok(OpenDevice {
@@ -65,7 +65,7 @@ pub fn open(select: &str) -> Result<OpenDevice> {
             driver: instructions(),
             queued: true,
             matrix_cores: false,
-            roof: None,
+            peaks: None,
             peaks_due: false,
             gpu: None,
             learner: LearnerKernels::default(),
@@ -102,7 +102,7 @@ fn open_adapter(adapter: &RankedAdapter) -> Result<OpenDevice> {
         driver: adapter.driver(),
         queued: false,
         matrix_cores: has_matrix_cores(&adapter.adapter),
-        roof: None,
+        peaks: None,
         peaks_due: false,
         gpu: (!adapter.on_cpu()).then_some(setup),
         learner: LearnerKernels::default(),
@@ -122,7 +122,7 @@ fn describe(adapter: &RankedAdapter) -> DeviceInfo {
         driver: adapter.driver(),
         timestamps: adapter.timestamps,
         note,
-        roof: None,
+        peaks: None,
     }
 }
 

@@ -5,18 +5,18 @@ use anyhow::{Result, ensure};
 use protocol::machine::kilobytes;
 use protocol::units::bytes;
 
-/// Returns the bytes of memory that are free without swapping; `None` if the system does not tell.
+/// Returns the bytes of memory that are free without swapping; `None` if the system does not report it.
 pub(crate) fn memory_available() -> Option<u64> {
     kilobytes("/proc/meminfo", "MemAvailable")
 }
 
-/// Returns the bytes of memory that this process occupies now; `None` if the system does not tell.
+/// Returns the bytes of memory that this process occupies now; `None` if the system does not report it.
 pub(crate) fn memory_resident() -> Option<u64> {
     kilobytes("/proc/self/status", "VmRSS")
 }
 
-/// Checks that work fits into the free memory of this host, if the system tells how much that is. `given_back` are the bytes that will be free
-/// because the work before ends.
+/// Checks that work of `need` bytes fits into the free memory of this host. `given_back` is the number of bytes that earlier work frees when it
+/// ends. A system that does not report its free memory passes every check.
 ///
 /// # Errors
 /// Fails when `need` bytes are not free. The sentence begins with `subject`.

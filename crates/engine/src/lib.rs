@@ -2,8 +2,8 @@
 //! its input, so no engine outlives its reader. It knows nothing of the screen.
 //!
 //! Only the engine waits for a device. Its threads are main (`session`), `device` (the CPU's queue), `writer`, `reader` and `heartbeat`. On a GPU
-//! there are also `compile-ahead` threads, one for each core, until the first step was taken. The heartbeat says that the process is alive, and how
-//! long ago the work on its device made progress.
+//! there are also `compile-ahead` threads, one for each core, until the first step was taken. The heartbeat shows that the process is alive, and
+//! has the time since the work on its device made progress.
 
 pub(crate) mod adapters;
 pub mod allocator;
@@ -14,8 +14,8 @@ mod host;
 pub mod kernel_check;
 mod observer;
 mod pair;
+pub mod peaks;
 mod queue;
-pub mod roof;
 mod rows;
 mod session;
 #[cfg(test)]
@@ -29,7 +29,7 @@ use anyhow::Result;
 
 use protocol::Event;
 
-/// Serves one reader until the input ends or the reader says `quit`. With `kernel_texts` the engine also sends the text of each kernel that it
+/// Serves one reader until the input ends or the command `quit` comes. With `kernel_texts` the engine also sends the text of each kernel that it
 /// compiles.
 ///
 /// # Errors
@@ -40,8 +40,8 @@ pub fn serve(kernel_texts: bool) -> Result<()> {
     }
     let (outlet, commands, writer) = wire::open()?;
     if kernel_texts {
-        let outlet = outlet.clone();
-        texts::send_rows(move |kernel| outlet.send(Event::CompiledKernel(kernel)));
+        let outlet_of_texts = outlet.clone();
+        texts::send_rows(move |kernel| outlet_of_texts.send(Event::CompiledKernel(kernel)));
     }
     session::run(&outlet, &commands);
     outlet.close(writer);

@@ -5,7 +5,7 @@
 //! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %. On a
 //! GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the device
 //! only at its end. Every launch is observed, so the uncovered time is time in which the device waits for the host. On lavapipe the device is the
-//! host, and both take cores from each other. The figure then scatters around 100 %, or lies far below it if there are thousands of launches.
+//! host, and both take cores from each other. The figure then scatters around 100 %, or is far below it if there are thousands of launches.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -15,7 +15,7 @@ use burn::cubecl::logging::{
     LaunchObservation, LaunchObserver, ProfileDuration, TimingMethod, TimingRequest,
 };
 
-use super::rows::{self, TimedLaunch, Took};
+use super::rows::{self, LaunchTime, TimedLaunch};
 use super::texts::short_name;
 use super::wire::EventSender;
 use protocol::{Event, KernelRow};
@@ -151,7 +151,7 @@ fn timed_by_spans(spans: &[Span]) -> Vec<TimedLaunch> {
     let launch = |(index, span): (usize, &Span)| TimedLaunch {
         span: Some(index),
         kernel: span.row.version.to_owned(),
-        took: Took {
+        took: LaunchTime {
             start: Some(span.start),
             length: span.length,
         },
@@ -165,13 +165,13 @@ enum Timing {
 }
 
 impl Timing {
-    /// Returns when the launch ran, counted from `began`, and which clock says so. This waits until the device has finished it.
-    fn read(self, began: Instant) -> (Took, TimingMethod) {
+    /// Returns the time at which the launch ran, counted from `began`, and the clock that measured it. This waits until the device has finished it.
+    fn read(self, began: Instant) -> (LaunchTime, TimingMethod) {
         match self {
             Self::Unread(profile) => {
                 let method = profile.timing_method();
                 let ticks = burn::cubecl::future::block_on(profile.resolve());
-                let took = Took {
+                let took = LaunchTime {
                     start: ticks
                         .as_ref()
                         .map(|ticks| ticks.start_duration_since(began)),
@@ -180,7 +180,7 @@ impl Timing {
                 (took, method)
             }
             Self::Read(length, method) => {
-                let took = Took {
+                let took = LaunchTime {
                     start: None,
                     length,
                 };

@@ -26,11 +26,11 @@ use protocol::stats::sequential::{FIRST_LOOK, PairPlan, ratio};
 use protocol::{Event, Finished, Look, Num, Pair, RunSpec, Slot, Step, Verdict};
 use tiny_llama::data::BatchSource;
 
-/// The seconds that the pairs may take if the command does not say how many there are.
+/// The seconds that the pairs may take if the command does not give their number.
 const SECONDS: f64 = 60.0;
-/// The fewest pairs that are planned if the command does not say how many there are.
+/// The fewest pairs that are planned if the command does not give their number.
 const FEWEST: u32 = 2 * FIRST_LOOK;
-/// The most pairs that are planned if the command does not say how many there are.
+/// The most pairs that are planned if the command does not give their number.
 const MOST: u32 = 16 * FIRST_LOOK;
 /// The pairs end after this many times the time that they would take at the pace of the warm-up.
 const PATIENCE: f64 = 1.5;
@@ -100,7 +100,8 @@ struct Side {
 }
 
 impl Side {
-    /// Makes a side. `phases` says that the steps of both sides have phases, so that both can wait equally often.
+    /// Makes a side. A side waits between phases only if `phases` is true, which means that the steps of both sides have phases. Otherwise the sides
+    /// would not wait equally often.
     fn new(spec: RunSpec, on_cpu: bool, phases: bool) -> Self {
         Self {
             source: BatchSource::new(&spec.config),
@@ -112,7 +113,7 @@ impl Side {
     }
 
     /// Takes one step, bracketed by syncs, and returns its milliseconds; the syncs that the configuration asks for are part of them. The inner
-    /// error says that the loss is not finite.
+    /// error is the reason why the comparison ends: the loss is not finite.
     ///
     /// # Errors
     /// Fails when the device was lost or the device thread ended.
@@ -139,10 +140,32 @@ impl Side {
         self.step += 1;
         Ok(Ok(ms))
     }
+
+    /// Takes at most `steps` steps, of which there is at least one. Returns the median of their seconds, and the reason if the loss stopped being
+    /// finite.
+    ///
+    /// # Errors
+    /// Fails when the device was lost or the device thread ended.
+    fn warm_up(
+        &mut self,
+        steps: u64,
+        both: &mut BothWorkers,
+        outlet: &EventSender,
+    ) -> Result<(f64, Option<String>)> {
+        let mut seconds = Vec::new();
+        let mut ended = None;
+        while ended.is_none() && (seconds.len() as u64) < steps {
+            let began = Instant::now();
+            ended = self.step(both, outlet)?.err();
+            seconds.push(began.elapsed().as_secs_f64());
+        }
+        // The first step may compile or fill caches, so it does not count if there are others.
+        Ok((median(&seconds[1.min(seconds.len() - 1)..]), ended))
+    }
 }
 
 impl Paired {
-    /// Builds both models, warms them up and plans the pairs. With `pairs` 0 the pace of the warm-up decides how many there are.
+    /// Builds both models, warms them up and plans the pairs. With `pairs` 0 their number follows from the pace of the warm-up.
     ///
     /// # Errors
     /// Fails when memory does not suffice for two models, or the device was lost.
@@ -185,18 +208,11 @@ impl Paired {
         let mut pace = 0.0;
         let mut diverged = None;
         for side in &mut sides {
-            let mut seconds = Vec::new();
-            for _ in 0..warmup {
-                let began = Instant::now();
-                let ended = side.step(&mut both, &outlet)?.err();
-                seconds.push(began.elapsed().as_secs_f64());
-                if let Some(why) = ended {
-                    diverged.get_or_insert((side.spec.slot, why));
-                    break;
-                }
+            let (seconds, ended) = side.warm_up(warmup, &mut both, &outlet)?;
+            pace += seconds;
+            if let Some(why) = ended {
+                diverged.get_or_insert((side.spec.slot, why));
             }
-            // The first step may compile or fill caches, so it does not count if there are others.
-            pace += median(&seconds[1.min(seconds.len() - 1)..]);
         }
         let limit_pairs = if pairs == 0 {
             affordable_pairs(pace)
@@ -280,7 +296,7 @@ impl Paired {
         Ok(())
     }
 
-    /// Computes the ratio of the pairs so far, and at a look also the verdict, which may end the comparison. `is_last` says that no other pair
+    /// Computes the ratio of the pairs so far, and at a look also the verdict, which may end the comparison. `is_last` is true if no other pair
     /// follows.
     fn judge(&mut self, is_last: bool) {
         let pair = &mut self.last;
@@ -320,7 +336,7 @@ impl Paired {
         self.opened.queued
     }
 
-    /// Returns the summary. `why` says what cut the pairs short; a side that diverged says so itself, and the summary has its slot.
+    /// Returns the summary. `why` is the reason if a command cut the pairs short. If a side diverged, the summary has its slot and its reason.
     pub(crate) fn finish(self, why: Option<&str>) -> Finished {
         let [_, Side { spec, .. }] = self.sides;
         let (slot, ended) = match self.diverged {
@@ -351,7 +367,7 @@ fn planned_look(pairs: u32) -> Look {
     }
 }
 
-/// Returns how many pairs of `pace` seconds fit into a minute: 160, 80 or 40, and 20 if even 40 take too long.
+/// Returns the number of pairs of `pace` seconds that fit into a minute: 160, 80 or 40, and 20 if even 40 take too long.
 fn affordable_pairs(pace: f64) -> u32 {
     let mut pairs = MOST;
     while pairs > FEWEST && pace * f64::from(pairs) > SECONDS {
@@ -372,8 +388,9 @@ mod tests {
     use super::a_goes_first;
 
     #[test]
-    fn both_go_first_equally_often_and_without_a_period() {
+    fn both_sides_go_first_equally_often_and_without_a_period() {
         let order: Vec<bool> = (0..400).map(|pair| a_goes_first(0, pair)).collect();
+
         assert!(order.chunks(2).all(|two| two[0] != two[1]));
         let starts: Vec<bool> = order.iter().copied().step_by(2).collect();
         for period in 1..20 {

@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, anyhow};
 
 use super::worker::{PhaseTasks, STEPS_AHEAD, Worker};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
-/// At most this many tasks wait. The host may be [`STEPS_AHEAD`] steps ahead, and a step has four tasks: batch, forward, backward, update.
+/// The largest number of tasks that wait. The host may be [`STEPS_AHEAD`] steps ahead, and a step has four tasks: batch, forward, backward, update.
 const MAX_WAITING: usize = 4 * STEPS_AHEAD;
 
 type Task = Box<dyn FnOnce(&mut Worker) + Send>;
 
-/// A worker, and the way that work takes to it.
+/// A worker, and the way in which tasks reach it.
 pub(crate) enum Queue {
     /// The worker of a GPU, which runs on the host's thread.
     Inline(Box<Worker>),
@@ -63,8 +63,8 @@ impl Queue {
         })
     }
 
-    /// Returns how long the device thread has worked on submitted tasks since it began; the figure is up to date after a `sync`. `None` on a GPU,
-    /// which tells its time under the profiler only.
+    /// Returns the time that the device thread has worked on submitted tasks since it began. The figure is up to date after a `sync`. It is `None`
+    /// on a GPU, whose time is known under the profiler only.
     pub(crate) fn busy(&self) -> Option<Duration> {
         match self {
             Self::Inline(_) => None,
@@ -72,7 +72,7 @@ impl Queue {
         }
     }
 
-    /// Submits work without waiting for it. This blocks only while two steps are outstanding.
+    /// Submits a task without waiting for it. This blocks only while two steps are outstanding.
     ///
     /// # Errors
     /// Fails when the device thread ended, or inline work panicked.
@@ -99,7 +99,7 @@ impl Queue {
         }
     }
 
-    /// Submits work and waits for its answer. The work does not count as busy time.
+    /// Submits a task and waits for its answer. The task does not count as busy time.
     ///
     /// # Errors
     /// Fails when the device thread ended, or inline work panicked.
@@ -110,7 +110,7 @@ impl Queue {
         match self {
             Self::Inline(worker) => {
                 let answer = guard(AssertUnwindSafe(|| task(worker)));
-                compile_progress::DEVICE.step();
+                device_progress::DEVICE.step();
                 answer
             }
             Self::Queued { .. } => {
@@ -188,7 +188,7 @@ fn serve(mut worker: Worker, inbox: &Receiver<Task>) {
         if catch_unwind(AssertUnwindSafe(in_pool)).is_err() {
             return;
         }
-        compile_progress::DEVICE.step();
+        device_progress::DEVICE.step();
     }
 }
 

@@ -2,17 +2,17 @@
 //!
 //! # The work of a row
 //!
-//! FLOPs and bytes follow from the shapes, and each operand is moved once (compulsory traffic), so that a share of the roof shows waste. Attention
+//! FLOPs and bytes follow from the shapes, and each operand is moved once (compulsory traffic), so that a share of the peak shows waste. Attention
 //! counts all pairs of tokens; flash attention counts those that the mask allows, as `RunConfig::forward_flops` does. Its row counts the
 //! backward pass as 2.5 forward passes, because it computes the scores again. A step's FLOP/s count it as 2, as for every other product.
 //!
 //! If a norm's kernel adds the parts of the product before it (`ops::shared_work`), the norm's row counts the sum: the residual and the product
 //! are read, x is written. If the operations around a norm do its work, their rows count it, and the norm has none in the forward pass. If
 //! an operation launches several kernels, the row of the longest one carries the work, and its rates divide by the time of all of them (`work_ms`).
-//! A row without work says why (`no_work`).
+//! A row without work has the reason for that (`no_work`).
 //!
 //! A share above 100 % below the ridge means that a cache served the reads, because the slope is that of memory. If arithmetic binds, a
-//! share above 105 % is not shown, because the roof must be too low.
+//! share above 105 % is not shown, because the peak must be too low.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -29,13 +29,13 @@ pub(crate) struct TimedLaunch {
     /// The index of the span that the launch belongs to; `None` if it was issued outside every operation.
     pub span: Option<usize>,
     pub kernel: String,
-    pub took: Took,
+    pub took: LaunchTime,
 }
 
 /// The time at which a launch ran.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Took {
-    /// The start on a clock that all launches of a profile share; `None` if the device does not tell it.
+pub(crate) struct LaunchTime {
+    /// The start on a clock that all launches of a profile share; `None` if the device does not report it.
     pub start: Option<Duration>,
     pub length: Duration,
 }
@@ -71,14 +71,14 @@ type RowWithLayers = (KernelRow, BTreeSet<Option<u16>>);
 #[derive(Default)]
 struct Rows {
     /// The rows by part, phase, operation and kernel.
-    found: BTreeMap<[String; 4], RowWithLayers>,
-    /// True if the device did not tell when some launch began.
+    by_kernel: BTreeMap<[String; 4], RowWithLayers>,
+    /// True if the start of some launch is not known.
     untimed: bool,
 }
 
 impl Rows {
-    /// Adds a launch inside an operation. `counts_work` says that this launch carries the operation's work.
-    fn add(&mut self, row: &SpanRow, kernel: &str, took: Took, counts_work: bool) {
+    /// Adds a launch inside an operation. `counts_work` is true if this launch carries the operation's work.
+    fn add(&mut self, row: &SpanRow, kernel: &str, took: LaunchTime, counts_work: bool) {
         let key = [row.scope.part, row.phase.into_str(), row.op, kernel].map(str::to_owned);
         let (sum, layers) = self.add_call(key, took);
         if let Some(why) = row.cost.nothing {
@@ -91,7 +91,7 @@ impl Rows {
     }
 
     /// Adds a launch that the library issued between operations, such as the sum of two gradients of one tensor.
-    fn add_glue(&mut self, kernel: &str, took: Took) {
+    fn add_glue(&mut self, kernel: &str, took: LaunchTime) {
         let key = ["glue", "backward", "library", kernel].map(str::to_owned);
         let (sum, _) = self.add_call(key, took);
         sum.no_work =
@@ -99,8 +99,8 @@ impl Rows {
     }
 
     /// Adds a call to its row, and returns the row.
-    fn add_call(&mut self, key: [String; 4], took: Took) -> &mut RowWithLayers {
-        let found = self.found.entry(key.clone()).or_insert_with(|| {
+    fn add_call(&mut self, key: [String; 4], took: LaunchTime) -> &mut RowWithLayers {
+        let row_with_layers = self.by_kernel.entry(key.clone()).or_insert_with(|| {
             let [part, phase, op, kernel] = key;
             (
                 KernelRow {
@@ -113,7 +113,7 @@ impl Rows {
                 BTreeSet::new(),
             )
         });
-        let sum = &mut found.0;
+        let sum = &mut row_with_layers.0;
         sum.calls += 1;
         sum.ms += took.length.as_secs_f64() * 1e3;
         match took.start {
@@ -123,13 +123,13 @@ impl Rows {
             }
             None => self.untimed = true,
         }
-        found
+        row_with_layers
     }
 
     /// Returns the rows, the longest first. Their slices begin with their phase.
     fn sorted(self) -> Vec<KernelRow> {
         let mut rows = Vec::new();
-        for (mut row, layers) in self.found.into_values() {
+        for (mut row, layers) in self.by_kernel.into_values() {
             row.layers = layers.len() as u32;
             if self.untimed {
                 row.slices.clear();
@@ -165,8 +165,8 @@ struct OperationTotals {
     carrier: Option<String>,
 }
 
-/// Completes the rows of operations with several kernels: the row that carries the work gets the time of all of them, and the other rows say
-/// where their work is counted.
+/// Completes the rows of operations with several kernels: the row that carries the work gets the time of all of them, and the other rows name
+/// the kernel whose row counts their work.
 fn complete_work(rows: &mut [KernelRow]) {
     let mut totals: BTreeMap<[String; 3], OperationTotals> = BTreeMap::new();
     let operation = |row: &KernelRow| [&row.part, &row.phase, &row.op].map(Clone::clone);
@@ -211,12 +211,12 @@ mod tests {
         }
     }
 
-    /// Returns a launch of some milliseconds whose start the device does not tell.
+    /// Returns a launch of some milliseconds whose start is not known.
     fn launch(span: Option<usize>, kernel: &str, ms: u64) -> TimedLaunch {
         TimedLaunch {
             span,
             kernel: kernel.to_owned(),
-            took: Took {
+            took: LaunchTime {
                 start: None,
                 length: Duration::from_millis(ms),
             },
@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_have_their_times_within_the_phase() {
+    fn the_slices_of_a_row_count_from_the_start_of_its_phase() {
         let a = starting_at(7, launch(Some(0), "a", 2));
         let b = starting_at(10, launch(Some(0), "b", 2));
         let ms = 1_000_000;
@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn no_call_has_a_time_if_the_start_of_one_is_unknown() {
+    fn no_row_has_slices_if_the_start_of_one_launch_is_unknown() {
         let a = starting_at(7, launch(Some(0), "a", 2));
         let b = launch(Some(0), "b", 2);
         let slices = slices(&[a, b]);
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn layers_add_up() {
+    fn launches_of_one_kernel_in_two_layers_are_one_row() {
         let launches = [launch(Some(0), "library", 2), launch(Some(1), "library", 3)];
         let rows = from_launches(&[span(0, 2), span(1, 3)], &launches);
         assert_eq!(rows.len(), 1);
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kernel_of_an_operation_on_matrix_cores_has_their_roof() {
+    fn every_kernel_of_an_operation_on_matrix_cores_is_compared_with_their_peak() {
         let launches = [
             launch(Some(0), "convert_format", 1),
             launch(Some(0), "matmul_matrix_cores", 1),

@@ -27,11 +27,10 @@ use super::kernel_check::learner_kernel::LearnerKernels;
 use super::pair::Paired;
 use super::trainer::Trainer;
 use super::wire::EventSender;
-use super::{allocator, roof};
-use protocol::machine;
-use protocol::machine::ProcessorTime;
+use super::{allocator, peaks};
+use protocol::machine::{self, ProcessorTime};
 use protocol::{Command, Event, Failed, FailedKind, Hello, KernelSwap, PROTOCOL, RunSpec, Slot};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The work that the engine does between two commands.
 enum Work {
@@ -62,7 +61,7 @@ impl Work {
 
 struct Session<'a> {
     outlet: &'a EventSender,
-    /// The devices opened so far by their names. A runtime can be set up only once in a process.
+    /// The devices opened so far, by their values of `--device`. A runtime can be set up only once in a process.
     opened: BTreeMap<String, OpenDevice>,
     work: Work,
     /// Learners' kernels that joined the model since the last step.
@@ -78,18 +77,10 @@ struct Session<'a> {
 /// Serves commands until `quit` or the end of the input.
 pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
     allocator::keep();
-    let mut session = Session {
-        outlet,
-        opened: BTreeMap::new(),
-        work: Work::Nothing,
-        swaps: Vec::new(),
-        learner: LearnerKernels::default(),
-        checks: CheckDevice::default(),
-        began: machine::read(),
-    };
+    let mut session = Session::new(outlet, Work::Nothing);
     loop {
         let next = if session.work.waits() {
-            compile_progress::DEVICE.rest();
+            device_progress::DEVICE.rest();
             commands.recv().map_err(|_| TryRecvError::Disconnected)
         } else {
             commands.try_recv()
@@ -97,26 +88,38 @@ pub(crate) fn run(outlet: &EventSender, commands: &Receiver<Command>) {
         match next {
             Ok(Command::Quit) | Err(TryRecvError::Disconnected) => break,
             Ok(command) => {
-                compile_progress::DEVICE.begin();
+                device_progress::DEVICE.begin();
                 if !session.carry_out(command) {
                     break;
                 }
             }
             Err(TryRecvError::Empty) => {}
         }
-        compile_progress::DEVICE.step();
+        device_progress::DEVICE.step();
         session.advance();
     }
     session.end(Some("stopped"));
 }
 
-impl Session<'_> {
+impl<'a> Session<'a> {
+    fn new(outlet: &'a EventSender, work: Work) -> Self {
+        Self {
+            outlet,
+            opened: BTreeMap::new(),
+            work,
+            swaps: Vec::new(),
+            learner: LearnerKernels::default(),
+            checks: CheckDevice::default(),
+            began: machine::read(),
+        }
+    }
+
     /// Carries out one command. Returns false if the reader speaks another protocol, which ends the session.
     fn carry_out(&mut self, command: Command) -> bool {
         match command {
             Command::Hello { protocol, threads } => {
                 if let Some(threads) = threads {
-                    // Nothing was computed yet. An error says that a limit was set before, and that limit stays.
+                    // Nothing was computed yet. This fails only if the number of threads was set before, and then it stays.
                     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads as usize);
                     let _ = pool.build_global();
                 }
@@ -124,10 +127,10 @@ impl Session<'_> {
                 return protocol == PROTOCOL;
             }
             Command::Probe => {
-                self.set_damaged_roofs_aside();
+                self.set_damaged_peaks_aside();
                 let mut devices = devices::probe();
                 for info in &mut devices {
-                    info.roof = roof::known(&info.device, &info.driver);
+                    info.peaks = peaks::known(&info.device, &info.driver);
                 }
                 self.outlet.send(Event::Devices { devices });
             }
@@ -159,7 +162,7 @@ impl Session<'_> {
             Command::Pause => self.pause(),
             Command::Resume => self.resume(),
             Command::Profile { request } => match &mut self.work {
-                Work::Training(trainer) => trainer.request_profile(request),
+                Work::Training(trainer) => trainer.profile_request = Some(request),
                 _ if request == 0 => {}
                 _ => {
                     let error = anyhow!("no run is in progress, so there is no step to profile");
@@ -207,7 +210,8 @@ impl Session<'_> {
         }));
         if protocol != PROTOCOL {
             let reason = format!(
-                "the reader speaks protocol {protocol}, this engine {PROTOCOL}; update the older of the two programs"
+                "the reader speaks protocol {protocol}, this engine {PROTOCOL}; \
+                 update the older of the two programs"
             );
             self.fail(0, FailedKind::Usage, &anyhow!(reason));
         }
@@ -216,7 +220,7 @@ impl Session<'_> {
     /// Opens the device, and measures its peaks if that is due.
     fn open(&mut self, select: &str) -> Result<OpenDevice> {
         let mut opened = self.open_without_peaks(select)?;
-        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        peaks::measure_if_due(&mut opened, |text| self.warn(text));
         Ok(opened)
     }
 
@@ -229,14 +233,14 @@ impl Session<'_> {
                 learner: self.learner.clone(),
                 ..devices::open(select)?
             };
-            self.set_damaged_roofs_aside();
+            self.set_damaged_peaks_aside();
             self.opened.insert(select.to_owned(), opened);
         }
         let mut opened = self.opened[select].clone();
-        opened.roof = roof::known(&opened.info, &opened.driver);
+        opened.peaks = peaks::known(&opened.info, &opened.driver);
         let idle = matches!(self.work, Work::Nothing);
-        opened.peaks_due = match &opened.roof {
-            Some(roof) => first || idle && roof.load().is_some(),
+        opened.peaks_due = match &opened.peaks {
+            Some(peaks) => first || idle && peaks.load().is_some(),
             None => true,
         };
         Ok(opened)
@@ -246,8 +250,9 @@ impl Session<'_> {
         self.outlet.log("warn", text);
     }
 
-    fn set_damaged_roofs_aside(&self) {
-        if let Some(warning) = roof::set_damaged_file_aside() {
+    /// Sets a damaged file of peaks aside, and warns about it.
+    fn set_damaged_peaks_aside(&self) {
+        if let Some(warning) = peaks::set_damaged_file_aside() {
             self.warn(warning);
         }
     }
@@ -256,11 +261,11 @@ impl Session<'_> {
     fn calibrate(&mut self, select: &str) {
         self.end(Some("stopped"));
         let measured = devices::open(select).and_then(|opened| {
-            let roof = roof::measure_again(&opened, |text| self.warn(text))?;
-            Ok((opened.info, roof))
+            let peaks = peaks::measure_again(&opened, |text| self.warn(text))?;
+            Ok((opened.info, peaks))
         });
         match measured {
-            Ok((device, roof)) => self.outlet.send(Event::Calibrated { device, roof }),
+            Ok((device, peaks)) => self.outlet.send(Event::Calibrated { device, peaks }),
             Err(error) => self.fail(0, FailedKind::Device, &error),
         }
     }
@@ -338,7 +343,7 @@ impl Session<'_> {
         let Some(mut opened) = self.prepare(request, device, &sides) else {
             return;
         };
-        roof::measure_if_due(&mut opened, |text| self.warn(text));
+        peaks::measure_if_due(&mut opened, |text| self.warn(text));
         self.outlet.begin_run(false);
         match Paired::new(request, sides, pairs, opened, self.outlet.clone()) {
             Ok(paired) => self.work = Work::Comparing(Box::new(paired)),
@@ -399,14 +404,14 @@ impl Session<'_> {
         }
     }
 
-    /// Ends the work in progress and sends its summary. `why` says what cut it short.
+    /// Ends the work in progress and sends its summary. `why` is the reason if something cut the work short.
     fn end(&mut self, why: Option<&str>) {
         let mut summary = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Nothing => return,
             Work::Training(trainer) => trainer.finish(why),
             Work::Comparing(paired) => paired.finish(why),
         };
-        summary.others = machine::since(&self.began);
+        summary.others = machine::others_since(&self.began);
         self.outlet.send(Event::Finished(Box::new(summary)));
         allocator::release();
         for opened in self.opened.values() {
@@ -450,23 +455,17 @@ mod tests {
     use protocol::config::{Preset, RunConfig};
 
     #[test]
-    fn a_pause_counts_in_no_average() {
+    fn the_time_of_a_pause_is_counted_apart() {
         let (outlet, _events) = EventSender::new();
         let opened = devices::open("cpu").expect("there is always one");
         let run = RunSpec::new("custom", &RunConfig::preset(Preset::Tiny));
         let trainer = Trainer::new(0, run, opened, outlet.clone()).expect("it fits");
         let before = trainer.stats.pause_time;
-        let mut session = Session {
-            outlet: &outlet,
-            opened: BTreeMap::new(),
-            work: Work::Training(Box::new(trainer)),
-            swaps: Vec::new(),
-            learner: LearnerKernels::default(),
-            checks: CheckDevice::default(),
-            began: machine::read(),
-        };
+        let mut session = Session::new(&outlet, Work::Training(Box::new(trainer)));
+
         session.pause();
         session.resume();
+
         let Work::Training(trainer) = session.work else {
             panic!("it goes on")
         };

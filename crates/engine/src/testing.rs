@@ -10,7 +10,7 @@ use tiny_llama::ops::adapter;
 #[path = "../../tiny-llama/tests/support/adapter.rs"]
 mod support;
 
-/// Returns the default adapter, which may be a software one. `None` says that there is none and the test is skipped.
+/// Returns the default adapter, which may be a software one. Without an adapter it reports a skipped test and returns `None`.
 pub(crate) fn any_gpu() -> Option<Device> {
     any_gpu_and_queue().map(|(device, _)| device)
 }
@@ -19,9 +19,10 @@ pub(crate) fn any_gpu() -> Option<Device> {
 pub(crate) fn any_gpu_and_queue() -> Option<(Device, WgpuSetup)> {
     static DEVICE: OnceLock<Result<(Device, WgpuSetup), String>> = OnceLock::new();
     let opened = DEVICE.get_or_init(|| {
-        let options = Device::wgpu_options().device_kind(DeviceKind::DefaultDevice);
-        let opened = options.init_with_setup();
-        opened.map_err(|error| format!("{error:?}"))
+        Device::wgpu_options()
+            .device_kind(DeviceKind::DefaultDevice)
+            .init_with_setup()
+            .map_err(|error| format!("{error:?}"))
     });
     match opened {
         Ok(opened) => Some(opened.clone()),

@@ -27,8 +27,8 @@ pub(crate) fn send_rows(send: impl Fn(CompiledKernel) + Send + Sync + 'static) {
     let sent = Mutex::new(BTreeSet::new());
     wgsl::read_launches(Box::new(move |row, kernel, hash, text| {
         let name = operations::name(row.op, row.scope.part, row.phase.into_str());
-        let mut sent = sent.lock().unwrap_or_else(PoisonError::into_inner);
-        if sent.insert((name.clone(), hash)) {
+        let mut sent_rows = sent.lock().unwrap_or_else(PoisonError::into_inner);
+        if sent_rows.insert((name.clone(), hash)) {
             send(CompiledKernel {
                 rows: vec![name],
                 ..compiled(kernel, &text())
@@ -91,9 +91,12 @@ mod tests {
 
     #[test]
     fn a_kernel_is_read_from_the_log() {
-        let message = "[START_KERNEL_COMPILATION]\nname: tiny_llama::ops::rope::fused_gpu::rope_kernel::RopeKernel<\n    f32,\n>\nid: 3\n\
+        let message = "[START_KERNEL_COMPILATION]\n\
+                       name: tiny_llama::ops::rope::fused_gpu::rope_kernel::RopeKernel<\n    f32,\n>\nid: 3\n\
                        source:\n```wgsl\n@compute @workgroup_size(64, 1, 1)\nfn main() {}\n```\n[END_KERNEL_COMPILATION]\n";
+
         let found = read(message).expect("a kernel");
+
         assert_eq!(found.file, "crates/tiny-llama/src/ops/rope/fused_gpu.rs");
         assert_eq!(found.workgroup, "64, 1, 1");
         assert_eq!(
@@ -101,6 +104,10 @@ mod tests {
             "@compute @workgroup_size(64, 1, 1)\nfn main() {}"
         );
         assert_eq!(read("[Compiling kernel] x"), None);
+    }
+
+    #[test]
+    fn a_kernel_names_its_file_or_its_library() {
         let ours = "// crates/tiny-llama/src/ops/x/x.wgsl\nfn main() {}";
         assert_eq!(source_file("x", ours), "crates/tiny-llama/src/ops/x/x.wgsl");
         assert_eq!(

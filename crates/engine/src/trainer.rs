@@ -1,4 +1,4 @@
-//! One training run. It takes steps, times them as the configuration says, profiles some of them, and reports.
+//! One training run. It takes steps, times them as the configuration asks, profiles some of them, and reports.
 //!
 //! Every sync mode has three clocks. The first is the time to submit a step's work, summed over the phases without any wait. The second is the
 //! time of that step up to its sync. The third is the sum of device times of the latest profiled step. Some `Step` events carry all three times
@@ -9,6 +9,7 @@
 mod inspection;
 mod statistics;
 mod summary;
+mod timing;
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -25,31 +26,25 @@ use super::worker::{TO_RECORD, Worker};
 use protocol::config::{RunConfig, Sync};
 use protocol::stats::roofline;
 use protocol::story::{RunDescription, RunStory};
-use protocol::{Device, Event, Num, PhaseTimes, Roof, RunSpec, Slot, Started, Step, StepClocks};
+use protocol::{Device, Event, Num, Peaks, RunSpec, Slot, Started, Step};
 use statistics::Statistics;
 use tiny_llama::data::BatchSource;
 use tiny_llama::ops::format::Format;
 
-/// In an unsynchronised run every eighth step is bracketed with syncs: the queue is emptied before it, and the device is waited for after it.
-const BRACKET_EVERY: u64 = 8;
-/// The shortest time between two bracketed steps. The device idles while an empty queue fills again, which would slow a run of short steps.
-const BRACKET_PAUSE: Duration = Duration::from_millis(10);
 /// The shortest time between two profiles.
 const PROFILE_PAUSE: Duration = Duration::from_secs(4);
 /// The shortest time between two throughput reports.
 const REPORT_PAUSE: Duration = Duration::from_millis(250);
 /// The shortest time between two step lines of an endless run.
 const STEP_PAUSE: Duration = Duration::from_millis(50);
-/// An endless run reports each of its first 200 steps.
+/// The number of first steps of an endless run that are all reported.
 const ALL_REPORTED: u64 = 200;
-/// At most this many steps wait for their losses to be read.
-const MAX_PENDING: usize = 256;
 /// The number of steps before the first profile on a GPU, whose clock rises with work.
 const FIRST_ON_GPU: u64 = 12;
-/// Rows of kernels in the summary.
+/// The largest number of kernel rows in the summary.
 const TOP: usize = 40;
 
-/// Returns the event that tells of a run's start, with a fresh model. `request` is the number of the command that asked for the run.
+/// Returns the event for the start of a run with a fresh model. `request` is the number of the command that asked for the run.
 ///
 /// # Errors
 /// Fails when the device thread ended.
@@ -71,14 +66,14 @@ pub(crate) fn start_event(
         entropy: Some(source.entropy()),
         forward_flops: config.forward_flops(),
         from_step: 0,
-        roof: opened.roof.clone().map(Box::new),
+        peaks: opened.peaks.clone().map(Box::new),
         paired: false,
         matrix_cores: Format::for_run(config, opened.matrix_cores).on_matrix_cores(),
         request,
     })
 }
 
-/// Reports that a run begins. If one step will take long, a warning says so before the run takes it.
+/// Reports that a run begins. If one step will take long, a warning comes first.
 pub(crate) fn announce(started: Started, outlet: &EventSender) {
     let description = RunDescription::from(&started);
     if let Some(warning) = description.long_step(&started.run.config) {
@@ -88,9 +83,9 @@ pub(crate) fn announce(started: Started, outlet: &EventSender) {
 }
 
 /// Returns the device's peaks that bound this run's products; `None` if the device was not measured.
-fn roof(config: &RunConfig, opened: &OpenDevice) -> Option<Roof> {
+fn bounding_peaks(config: &RunConfig, opened: &OpenDevice) -> Option<Peaks> {
     let format = Format::for_run(config, opened.matrix_cores);
-    roofline::bounding(opened.roof.as_ref()?, format.on_matrix_cores())
+    roofline::bounding(opened.peaks.as_ref()?, format.on_matrix_cores())
 }
 
 /// A run in progress.
@@ -98,10 +93,10 @@ pub(crate) struct Trainer {
     pub spec: RunSpec,
     /// The number of the last command that started or changed the run.
     pub request: u64,
-    /// The number of the command that asked for a profile of the next step.
-    profile_request: Option<u64>,
+    /// The number of the last command that asked for a profile of the next step; `None` if none did.
+    pub profile_request: Option<u64>,
     pub stats: Statistics,
-    /// When the present pause began; `None` while the run goes on.
+    /// The time at which the present pause began; `None` while the run goes on.
     pub paused_since: Option<Instant>,
     /// The device. Peaks that are due are measured after the first loss, so that nobody waits for them before it.
     opened: OpenDevice,
@@ -219,18 +214,13 @@ impl Trainer {
         }
         let config = spec.config.clone();
         self.queue.ask(move |worker| worker.reconfigure(&config))?;
-        // The peak of the earlier configuration says nothing about this one.
+        // The peak of memory belongs to the earlier configuration.
         allocator::reset_peak();
         self.source = BatchSource::new(&spec.config);
         self.spec = spec;
         self.stats = Statistics::default();
         self.began = Instant::now();
         self.announce()
-    }
-
-    /// Asks for a profile of the next step. If several commands wait for it, the profile carries the number of the last one.
-    pub(crate) fn request_profile(&mut self, request: u64) {
-        self.profile_request = Some(request);
     }
 
     fn slot(&self) -> Slot {
@@ -256,8 +246,9 @@ impl Trainer {
 
     /// Returns true if a run with a last step has counted all its steps.
     fn all_counted(&self) -> bool {
-        let last = self.spec.steps;
-        last.is_some_and(|steps| self.stats.counted >= steps)
+        self.spec
+            .steps
+            .is_some_and(|steps| self.stats.counted >= steps)
     }
 
     /// Returns true if the run ended early, or has counted all its steps and taken all its profiles.
@@ -266,7 +257,7 @@ impl Trainer {
             || self.all_counted() && self.stats.profiles >= self.profiles_wanted()
     }
 
-    /// Returns how many profiles a run with a last step takes: one on `vulkan-cpu`, whose steps take seconds, and three elsewhere.
+    /// Returns the number of profiles of a run with a last step: one on `vulkan-cpu`, whose steps take seconds, and three elsewhere.
     fn profiles_wanted(&self) -> usize {
         if self.opened.info.kind == "vulkan-cpu" {
             1
@@ -319,82 +310,13 @@ impl Trainer {
             && last_at.elapsed() >= PROFILE_PAUSE
     }
 
-    /// Returns true if the next step of an unsynchronised run is bracketed with syncs.
-    fn bracket_is_due(&self) -> bool {
-        let last = self.stats.last_bracketed;
-        !self.is_synchronised()
-            && self.stats.counted.is_multiple_of(BRACKET_EVERY)
-            && last.is_none_or(|last| last.elapsed() >= BRACKET_PAUSE)
-    }
-
-    /// Takes one step without the profiler, and reports what is due after it.
-    fn timed_step(&mut self) -> Result<()> {
-        let first = self.stats.counted == 0;
-        let watch = match &self.compiling {
-            Some(compiling) if self.stats.counted < 2 => Some(compiling.watch()),
-            _ => None,
-        };
-        let bracketed = self.bracket_is_due();
-        if bracketed {
-            self.stats.last_bracketed = Some(Instant::now());
-        }
-        if bracketed || self.is_synchronised() {
-            // This keeps the step before and the copy of the batch out of this step's time.
-            self.queue.sync()?;
-        }
-        if bracketed && self.is_warm() {
-            self.stats.unsynced.mark(self.stats.counted);
-        }
-        let mut timed = self.time_step(bracketed)?;
-        if timed.clocks.is_none() {
-            self.queue.keep_pace()?;
-        }
-        drop(watch);
-
-        if let Some(clocks) = timed.clocks
-            && self.is_warm()
-        {
-            self.keep_clocks(clocks);
-        }
-        if !self.stats.counted.is_multiple_of(BRACKET_EVERY) {
-            timed.clocks = None;
-        }
-        if self.is_warm() {
-            self.stats.times.push(timed.ms);
-            self.stats.phases.extend(timed.phases);
-            if self.stats.phases.len() > 256 {
-                self.stats.phases.remove(0);
-            }
-        }
-        let may_read = timed.synced || bracketed;
-        self.pending.push(timed);
-        self.step += 1;
-        self.stats.counted += 1;
-        if may_read
-            && (self.must_report() || self.pending.len() > MAX_PENDING)
-            && !self.read_losses()?
-        {
-            return self.stop_not_finite();
-        }
-        if first {
-            self.stats.unsynced.interrupt();
-            self.compile_ahead = None;
-            self.report_evidence()?;
-            self.measure_peaks();
-        }
-        if self.last_report.elapsed() >= REPORT_PAUSE || self.all_counted() {
-            self.report();
-        }
-        Ok(())
-    }
-
     /// Reads the losses of the steps since the last reading, and reports those steps. Returns false if a loss is not finite. This waits for the
     /// device, after the clocks have stopped.
     fn read_losses(&mut self) -> Result<bool> {
         let began = Instant::now();
         let losses = self.queue.ask(Worker::losses)??;
         let pending = std::mem::take(&mut self.pending);
-        let all = self.reports_each_step() || !self.is_synchronised();
+        let reports_all = self.reports_each_step() || !self.is_synchronised();
         let last = pending.len().saturating_sub(1);
         self.last_step_line = Instant::now();
         for (index, (timed, loss)) in pending.into_iter().zip(losses).enumerate() {
@@ -405,8 +327,8 @@ impl Trainer {
                 loss: Some(Num(loss)),
                 ..timed
             });
-            self.story.note(&event, 0);
-            if all || index == last || has_clocks || !loss.is_finite() {
+            self.story.on_event(&event, 0);
+            if reports_all || index == last || has_clocks || !loss.is_finite() {
                 self.outlet.send(event);
             }
             if !loss.is_finite() {
@@ -415,7 +337,7 @@ impl Trainer {
             }
         }
         if self.spec.config.scales_loss() && self.queue.ask(|worker| worker.overflows_unscaled())? {
-            // The audit of the profiled step says which gradient overflowed.
+            // The audit of the profiled step finds the gradient that overflowed.
             self.stats.profile_due = true;
         }
         self.stats.unsynced.leave_out(began.elapsed());
@@ -436,85 +358,10 @@ impl Trainer {
         self.reports_each_step() || self.last_step_line.elapsed() >= STEP_PAUSE
     }
 
-    /// Sends an event and notes it in the run's story.
+    /// Sends an event and adds it to the run's story.
     fn emit(&mut self, event: Event) {
-        self.story.note(&event, 0);
+        self.story.on_event(&event, 0);
         self.outlet.send(event);
-    }
-
-    /// Takes one step and times it as `measure.sync` says, without reading its loss. `bracketed` says that the step of an unsynchronised run
-    /// ends with a sync.
-    fn time_step(&mut self, bracketed: bool) -> Result<Step> {
-        let sync = self.spec.config.measure.sync;
-        let mut enqueue_ms = 0.0;
-        let busy_before = self.queue.busy();
-        let began = Instant::now();
-        let mut phase_began = began;
-        let mut phases_ms = Vec::with_capacity(3);
-        for task in Worker::tasks(&self.spec.config, self.on_cpu()) {
-            self.queue.submit(*task)?;
-            enqueue_ms += phase_began.elapsed().as_secs_f64() * 1e3;
-            if sync == Sync::PerPhase {
-                self.queue.sync()?;
-            }
-            let now = Instant::now();
-            phases_ms.push((now - phase_began).as_secs_f64() * 1e3);
-            phase_began = now;
-        }
-        if sync == Sync::PerStep || bracketed {
-            self.queue.sync()?;
-        }
-        let busy = self.queue.busy().zip(busy_before);
-        let step_ms = began.elapsed().as_secs_f64() * 1e3;
-        let synced = self.is_synchronised();
-        let mut timed = Step {
-            slot: self.slot(),
-            step: self.step,
-            ms: if synced {
-                step_ms
-            } else {
-                phases_ms.iter().sum()
-            },
-            synced,
-            ..Step::default()
-        };
-        if synced || bracketed {
-            // A step that is replayed whole has no phases.
-            let three = <[f64; 3]>::try_from(phases_ms.as_slice());
-            timed.phases = three
-                .ok()
-                .map(|phases| PhaseTimes::from_parts(phases, step_ms));
-            timed.clocks = Some(StepClocks {
-                enqueue: enqueue_ms,
-                host_sync: step_ms,
-                device: busy.map(|(now, before)| (now - before).as_secs_f64() * 1e3),
-            });
-        }
-        Ok(timed)
-    }
-
-    /// Keeps the host's readings of a step after warm-up, and sends them with every eighth step.
-    fn keep_clocks(&mut self, clocks: StepClocks) {
-        let of_host = StepClocks {
-            device: None,
-            ..clocks
-        };
-        let first = self.stats.clocks.replace(of_host).is_none();
-        if first || self.stats.counted.is_multiple_of(BRACKET_EVERY) {
-            self.send_clocks();
-        }
-    }
-
-    /// Sends the evidence again with the newest clocks: the host's two readings, and the sum over the kernels of the latest profiled step. The
-    /// other facts stay those of the step that the evidence was taken from.
-    fn send_clocks(&mut self) {
-        if let (Some(mut evidence), Some(clocks)) = (self.story.evidence.clone(), self.stats.clocks)
-        {
-            let kernels = self.story.kernels.as_ref();
-            let device = kernels.map(|kernels| kernels.device_ms);
-            evidence.clocks = Some(StepClocks { device, ..clocks });
-            self.emit(Event::Evidence(evidence));
-        }
     }
 }
 
@@ -553,7 +400,9 @@ mod tests {
     #[test]
     fn the_last_loss_is_of_the_step_asked_for_however_often_profiles_are_repeated() {
         let first = train_20_steps(f64::INFINITY);
+        // No two steps agree so closely, so that each profile is repeated.
         let repeated = train_20_steps(-1.0);
+
         assert!(repeated.kernels.discarded >= 3 * 8, "none agreed");
         assert_eq!(repeated.kernels.profiles, 3);
         assert_eq!((first.steps, repeated.steps), (20, 20));

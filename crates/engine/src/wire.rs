@@ -14,12 +14,12 @@ use serde::Deserialize;
 use super::texts;
 use protocol::machine::LoadMeter;
 use protocol::{Command, Event, Failed, FailedKind, LogMessage, StreamLine, read};
-use tiny_llama::ops::compile_progress;
+use tiny_llama::ops::device_progress;
 
 /// The time between two heartbeats.
 const HEARTBEAT: Duration = Duration::from_millis(500);
 
-/// If this many events wait for a slow reader, further figures of an endless run are left out.
+/// The number of events that may wait for a slow reader. If as many wait, further figures of an endless run are left out.
 const MAX_WAITING: usize = 64;
 
 /// The bytes that the pipe to the reader holds. The pipe is small, because a slow reader must read all of it before the answer to its next command.
@@ -63,11 +63,13 @@ impl EventSender {
 
     /// Queues a line of the log.
     pub(crate) fn log(&self, level: &str, text: String) {
-        let level = level.to_owned();
-        self.send(Event::Log(LogMessage { level, text }));
+        self.send(Event::Log(LogMessage {
+            level: level.to_owned(),
+            text,
+        }));
     }
 
-    /// Notes that a run begins. Figures of an endless run before it that still wait are left out.
+    /// Begins a run. If the run before it was endless, its figures that still wait are left out.
     pub(crate) fn begin_run(&self, endless: bool) {
         if self.endless.swap(endless, Ordering::Relaxed) {
             let waiting = self.waiting.load(Ordering::Relaxed);
@@ -75,7 +77,7 @@ impl EventSender {
         }
     }
 
-    /// Takes an event off the queue's count, and returns true if it is still to be written.
+    /// Counts an event as taken off the queue, and returns true if it is still to be written.
     fn is_still_wanted(&self, event: &Event) -> bool {
         self.waiting.fetch_sub(1, Ordering::Relaxed);
         let one_less = |count: usize| count.checked_sub(1);
@@ -101,17 +103,17 @@ pub(crate) fn open() -> Result<(EventSender, Receiver<Command>, JoinHandle<()>)>
     let output = own_stdout().context("Failed to set the real standard output aside")?;
     let began = Instant::now();
     let (outlet, events) = EventSender::new();
-    let counted = outlet.clone();
+    let outlet_of_writer = outlet.clone();
     let writer = Builder::new()
         .name("writer".into())
-        .spawn(move || write(output, &events, &counted, began))?;
+        .spawn(move || write(output, &events, &outlet_of_writer, began))?;
 
     let heart = outlet.clone();
     Builder::new().name("heartbeat".into()).spawn(move || {
         let mut meter = LoadMeter::start();
         for beat in 1_u64.. {
             std::thread::sleep(HEARTBEAT);
-            let since_progress = compile_progress::DEVICE.since();
+            let since_progress = device_progress::DEVICE.since();
             heart.send(Event::Heartbeat {
                 device_s: since_progress.map(|waited| waited.as_secs_f64()),
             });
@@ -178,11 +180,11 @@ fn is_figure(event: &Event) -> bool {
 fn write(
     mut output: impl Write,
     events: &Receiver<Option<Event>>,
-    counted: &EventSender,
+    outlet: &EventSender,
     began: Instant,
 ) {
     while let Ok(Some(event)) = events.recv() {
-        if !counted.is_still_wanted(&event) {
+        if !outlet.is_still_wanted(&event) {
             continue;
         }
         let line = StreamLine {
@@ -215,6 +217,7 @@ fn own_stdout() -> Result<std::io::Stdout> {
     Ok(std::io::stdout())
 }
 
+/// The logger that sends messages of libraries as events.
 struct Logs(EventSender);
 
 impl log::Log for Logs {
@@ -260,7 +263,7 @@ mod tests {
     #[test]
     fn a_reader_that_is_slow_gets_fewer_figures_of_an_endless_run_and_all_the_rest() {
         let (outlet, events) = EventSender::new();
-        let sent = |endless: bool| {
+        let written = |endless: bool| {
             outlet.begin_run(endless);
             outlet.waiting.store(0, Ordering::Relaxed);
             for _ in 0..1000 {
@@ -269,8 +272,8 @@ mod tests {
             outlet.send(Event::Failed(Failed::default()));
             events.try_iter().flatten().collect::<Vec<_>>()
         };
-        assert_eq!(sent(false).len(), 1001);
-        let few = sent(true);
+        assert_eq!(written(false).len(), 1001);
+        let few = written(true);
         assert_eq!(few.len(), MAX_WAITING + 1);
         assert!(matches!(few.last(), Some(Event::Failed(_))));
     }

@@ -50,7 +50,8 @@ pub(crate) type PhaseTasks = &'static [fn(&mut Worker)];
 /// The number of steps until a recording replays: two compile every kernel, and the third is recorded. They take longer than later steps.
 pub(crate) const TO_RECORD: u64 = 3;
 
-/// The number of steps that the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host in between.
+/// The number of steps that the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host
+/// in between.
 pub(crate) const STEPS_AHEAD: usize = 2;
 
 /// The time for which the host polls a GPU before it sleeps. Waking up takes tens of microseconds, which is much of a step of a millisecond.
@@ -91,14 +92,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Makes a fresh model with the weights of the seed. `matrix_cores` says that f16 products may use the device's matrix cores.
+    /// Makes a fresh model with the weights of the seed. `matrix_cores` is true if f16 products may use the device's matrix cores.
     ///
     /// # Errors
     /// Fails when the model could not be built.
     pub fn new(config: &RunConfig, device: &Device, matrix_cores: bool) -> Result<Self> {
-        let device = device.clone().autodiff();
+        let autodiff = device.clone().autodiff();
         let initial = weights::initial(&config.model, config.train.seed);
-        let mut model = Model::new(config, &initial, &device)?;
+        let mut model = Model::new(config, &initial, &autodiff)?;
         if matrix_cores {
             model = model.with_matrix_cores(config);
         }
@@ -111,12 +112,12 @@ impl Worker {
             losses: Vec::new(),
             gradients: Vec::new(),
             learning_rate,
-            loss_scale: config.scales_loss().then(|| LossScale::new(&device)),
-            records: Self::records(config, is_cpu(&device)),
+            loss_scale: config.scales_loss().then(|| LossScale::new(&autodiff)),
+            records: Self::records(config, is_cpu(&autodiff)),
             taken: 0,
             recorded: None,
             failure: None,
-            device,
+            device: autodiff,
             gpu: None,
             ahead: VecDeque::new(),
         })
@@ -203,7 +204,7 @@ impl Worker {
         self.taken = 0;
         if let Some(step) = self.recorded.take() {
             // The host counted one update for the recorded step, which did not run.
-            self.optimizer.replayed(step.replays - 1);
+            self.optimizer.count_replays(step.replays - 1);
         }
     }
 
@@ -250,9 +251,12 @@ impl Worker {
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.pop() {
             let mut all = loss.backward();
-            let parameters = self.model.parameters().into_iter();
-            let gradients = parameters.map(|parameter| parameter.value.grad_remove(&mut all));
-            self.gradients = gradients.collect();
+            self.gradients = self
+                .model
+                .parameters()
+                .into_iter()
+                .map(|parameter| parameter.value.grad_remove(&mut all))
+                .collect();
             // The loss is kept without its history, so that the graph can be freed.
             self.losses.push(loss.detach()); // [1, 1]
         }
@@ -291,8 +295,10 @@ impl Worker {
     /// Returns true if a gradient overflowed although the loss was not scaled up any more: no smaller factor can save such a step. This waits
     /// for a GPU.
     pub fn overflows_unscaled(&self) -> bool {
-        let state = self.loss_scale.as_ref().and_then(LossScale::read);
-        state.is_some_and(ScaleState::exhausted)
+        self.loss_scale
+            .as_ref()
+            .and_then(LossScale::read)
+            .is_some_and(ScaleState::exhausted)
     }
 
     /// Returns the error of an earlier task, if there was one.
@@ -309,8 +315,7 @@ impl Worker {
         if self.is_done_while_polled()? {
             return Ok(());
         }
-        let synced = self.device.clone().inner().sync();
-        synced.map_err(lost)
+        self.device.clone().inner().sync().map_err(device_lost)
     }
 
     /// Returns a parameter as cubecl's tensor, through which its client is reached.
@@ -320,7 +325,7 @@ impl Worker {
 
     /// Submits the launches that the library has collected for a GPU.
     fn flush(&self) -> Result<()> {
-        self.any_parameter().client.flush().map_err(lost)
+        self.any_parameter().client.flush().map_err(device_lost)
     }
 
     /// Waits until a GPU has done the step [`STEPS_AHEAD`] before this one. Call it at the end of a step that the host does not wait for.
@@ -342,7 +347,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Polls a GPU for a while, and returns true if it was done in time. If the device was lost, reading the losses says so.
+    /// Polls a GPU for a while, and returns true if it was done in time. The loss of the device is reported when the losses are read.
     fn is_done_while_polled(&self) -> Result<bool> {
         let Some(gpu) = &self.gpu else {
             return Ok(false);
@@ -359,164 +364,10 @@ impl Worker {
     }
 }
 
-fn lost(error: impl std::fmt::Debug) -> Error {
+/// Returns the error for a device that is gone.
+fn device_lost(error: impl std::fmt::Debug) -> Error {
     anyhow!("the device was lost: {error:?}")
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::testing;
-    use protocol::config::{Knob, KnobValue, Precision};
-    use protocol::{KernelSwap, KernelText};
-    use tiny_llama::data::BatchSource;
-    use tiny_llama::ops::learner_kernel::LearnerKernels;
-
-    /// Returns a version of the model with one layer.
-    fn small_version(version: &str, context: usize) -> RunConfig {
-        let mut config = RunConfig::version(version).expect("a version");
-        config.model.layers = 1;
-        config.train.context = context;
-        config
-    }
-
-    /// Returns a version of the model in f16 with a context of 16.
-    fn small_f16(version: &str) -> RunConfig {
-        let mut config = small_version(version, 16);
-        config.train.precision = Precision::F16;
-        config.train.optimizer = protocol::config::Optimizer::Fused;
-        assert_eq!(config.problems(), []);
-        config
-    }
-
-    fn set(config: &mut RunConfig, path: &str, value: &str) {
-        let knob = Knob::find(path).expect("a knob");
-        let result = knob.set(config, &KnobValue::from_word(value));
-        result.expect("a value of the knob");
-    }
-
-    #[test]
-    fn a_host_that_never_waits_stays_near_the_device() {
-        let Some((device, gpu)) = testing::any_gpu_and_queue() else {
-            return;
-        };
-        let config = small_version("v1", 16);
-        let source = BatchSource::new(&config);
-        let mut worker = Worker::new(&config, &device, false).expect("it fits");
-        worker.gpu = Some(gpu);
-        let mut ahead = Vec::new();
-        for step in 0..6 {
-            worker.load(&source.batch(step));
-            worker.step();
-            worker.keep_pace().expect("the device works");
-            ahead.push(worker.ahead.len());
-        }
-        assert_eq!(ahead, [1, STEPS_AHEAD, 2, 2, 2, 2]);
-        let losses = worker.losses().expect("the device works");
-        assert_eq!(losses.len(), 6);
-    }
-
-    #[test]
-    fn replayed_steps_train_as_launched_ones_do() {
-        let Some(device) = testing::any_gpu() else {
-            return;
-        };
-        // With `in-parts` the loss of 320 rows is computed in two parts, the first of 192 rows.
-        for (version, precision, loss, context) in
-            [("v1", "f32", "composed", 16), ("v3", "f16", "in-parts", 40)]
-        {
-            let run = |launches| {
-                let mut config = small_version(version, context);
-                set(&mut config, "train.optimizer", "fused");
-                set(&mut config, "model.loss", loss);
-                set(&mut config, "train.precision", precision);
-                set(&mut config, "train.launches", launches);
-                assert_eq!(config.problems(), []);
-                let source = BatchSource::new(&config);
-                let mut worker = Worker::new(&config, &device, false).expect("it fits");
-                let mut losses = Vec::new();
-                // Parameters without a gradient must not count the updates of others.
-                for (part, gradient) in ["attached", "detached-norm", "attached"]
-                    .into_iter()
-                    .enumerate()
-                {
-                    set(&mut config, "model.gradient", gradient);
-                    worker.reconfigure(&config);
-                    for step in 0..5 {
-                        worker.load(&source.batch(part as u64 * 5 + step));
-                        worker.step();
-                        losses.push(worker.losses().expect("the device works"));
-                    }
-                }
-                let recorded = worker.recorded.is_some();
-                // These kernels were proven at no size, so the model of no other test uses them.
-                let swap = KernelSwap {
-                    part: "mlp.activation".to_owned(),
-                    kernels: vec![KernelText::default(); 2],
-                    ..KernelSwap::default()
-                };
-                let learner = LearnerKernels::default();
-                learner.enter();
-                learner.install(swap).expect("a part");
-                worker.step();
-                assert!(worker.recorded.is_none(), "its kernels may change");
-                learner.clear(None);
-                (losses, recorded)
-            };
-            let (launched, recorded) = run("each-step");
-            assert!(!recorded && launched.iter().all(|step| step.len() == 1));
-            assert_eq!(run("recorded"), (launched, true));
-        }
-    }
-
-    #[test]
-    fn lengths_of_gradients_are_told_without_the_loss_scale() {
-        let device = Device::flex();
-        let config = small_f16("v1");
-        let mut worker = Worker::new(&config, &device, false).expect("it fits");
-        worker.load(&BatchSource::new(&config).batch(0));
-        let [small, large] = [1024.0, 4096.0].map(|factor| {
-            worker.loss_scale = Some(LossScale::at(factor, &device));
-            worker.forward();
-            worker.backward();
-            crate::audit::gradients(&worker).norm.0
-        });
-        assert!((small / large - 1.0).abs() < 0.01, "{small} and {large}");
-    }
-
-    fn all_finite(gradients: &[&Tensor<2>]) -> bool {
-        gradients
-            .iter()
-            .all(|gradient| gradient.to_data().iter::<f32>().all(f32::is_finite))
-    }
-
-    #[test]
-    fn the_gradients_that_loss_scaling_looks_at_are_finite_only_if_all_are() {
-        let mut devices = vec![(Device::flex(), false)];
-        if let Some(gpu) = testing::any_gpu() {
-            devices.push((gpu, testing::has_matrix_cores()));
-        }
-        for (device, matrix_cores) in devices {
-            for version in ["v1", "v3"] {
-                let mut config = small_f16(version);
-                config.model.layers = 2;
-                let mut worker = Worker::new(&config, &device, matrix_cores).expect("it fits");
-                worker.load(&BatchSource::new(&config).batch(0));
-                let mut counts = [0, 0];
-                for power in (12..36).step_by(2) {
-                    worker.loss_scale = Some(LossScale::at(2f32.powi(power), &device));
-                    worker.forward();
-                    worker.backward();
-                    let all: Vec<_> = worker.gradients.iter().flatten().collect();
-                    let checked_finite = all_finite(&loss_scale::to_check(&worker.gradients));
-                    assert_eq!(checked_finite, all_finite(&all), "{version} at 2^{power}");
-                    counts[usize::from(checked_finite)] += 1;
-                }
-                assert!(
-                    counts.iter().all(|count| *count > 0),
-                    "{version}: {counts:?}"
-                );
-            }
-        }
-    }
-}
+mod tests;

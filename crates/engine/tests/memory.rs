@@ -1,5 +1,7 @@
-//! How many bytes a training step needs at longer contexts. One test in a process of its own, because the counters include
-//! every thread.
+//! The bytes that a training step needs at longer contexts. These tests have a process of their own and run one at a time, because the counters
+//! include every thread.
+
+use std::sync::{Mutex, PoisonError};
 
 use burn::tensor::Device;
 use engine::allocator;
@@ -7,19 +9,31 @@ use protocol::config::{Attention, Loss, Matmul, Norm, Preset, Qkv, RunConfig, Sw
 use tiny_llama::data::BatchSource;
 use tiny_llama::model::{Model, Tokens, weights};
 
-/// One small block with our own kernels and this attention, on one row.
+/// Held by the test that counts bytes.
+static COUNTING: Mutex<()> = Mutex::new(());
+
+/// Returns a model of one small block with our own kernels and this attention, on one row.
 fn config(context: usize, attention: Attention) -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
     let m = &mut config.model;
-    (m.hidden, m.layers, m.heads, m.kv_heads) = (32, 1, 4, 2);
-    (m.ffn, m.vocab) = (64, 50);
-    (m.qkv, m.norm, m.swiglu) = (Qkv::Fused, Norm::Fused, Swiglu::FusedActivation);
-    (m.loss, m.matmul, m.attention) = (Loss::Fused, Matmul::Own, attention);
-    (config.train.batch, config.train.context) = (1, context);
+    m.hidden = 32;
+    m.layers = 1;
+    m.heads = 4;
+    m.kv_heads = 2;
+    m.ffn = 64;
+    m.vocab = 50;
+    m.qkv = Qkv::Fused;
+    m.norm = Norm::Fused;
+    m.swiglu = Swiglu::FusedActivation;
+    m.loss = Loss::Fused;
+    m.matmul = Matmul::Own;
+    m.attention = attention;
+    config.train.batch = 1;
+    config.train.context = context;
     config
 }
 
-/// The peak of bytes in use during forward and backward, without what the model and its tokens hold.
+/// Returns the peak of the bytes in use during forward and backward, without those of the model and its tokens.
 fn activations(config: &RunConfig) -> f64 {
     assert!(config.problems().is_empty());
     let device = Device::flex().autodiff();
@@ -39,20 +53,17 @@ fn activations(config: &RunConfig) -> f64 {
     peaks[2] as f64
 }
 
-/// One test, because two at a time would count each other's bytes.
-#[test]
-fn bytes_of_a_step() {
-    flash_is_linear_in_the_context_and_composed_is_quadratic();
-    in_parts_the_logits_do_not_grow_with_the_context();
-}
-
-/// All rows at once: logits and their gradient, 2·4·n·V bytes. In parts: 2·4·r·V, and there is one matrix of the weights' size more,
+/// All rows of logits at once take 2·4·n·V bytes with their gradient. In parts they take 2·4·r·V bytes, and one more matrix of the weights' size,
 /// in which a part's dW is added to the others.
-fn in_parts_the_logits_do_not_grow_with_the_context() {
-    let (vocab, hidden) = (4000, 32);
+#[test]
+fn logits_in_parts_do_not_grow_with_the_context() {
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
+    let vocab = 4000;
+    let hidden = 32;
     let peak = |loss: Loss, context: usize| {
         let mut config = config(context, Attention::Flash);
-        (config.model.loss, config.model.vocab) = (loss, vocab);
+        config.model.loss = loss;
+        config.model.vocab = vocab;
         activations(&config)
     };
     let mut all = Vec::new();
@@ -70,9 +81,11 @@ fn in_parts_the_logits_do_not_grow_with_the_context() {
     assert!(token < 4.0 * vocab as f64 / 2.0, "{token} bytes a token");
 }
 
-/// With bytes a + b·S + c·S², doublings of S add b·S + 3c·S²: twice as much each time where c is 0, up to four times
-/// as much where it is not.
+/// If S tokens take a + b·S + c·S² bytes, a doubling of S adds b·S + 3c·S² bytes. The next doubling adds twice as much if c is 0, and up to four
+/// times as much if it is not.
+#[test]
 fn flash_is_linear_in_the_context_and_composed_is_quadratic() {
+    let _counting = COUNTING.lock().unwrap_or_else(PoisonError::into_inner);
     let growth = |attention: Attention| {
         let [short, middle, long] =
             [512, 1024, 2048].map(|context| activations(&config(context, attention)));
@@ -87,9 +100,9 @@ fn flash_is_linear_in_the_context_and_composed_is_quadratic() {
         "composed grows by {composed}"
     );
     // At 4096 tokens each copy of the scores would take 4·4096²·4 bytes = 256 MiB.
-    let far = activations(&config(4096, Attention::Flash));
+    let long = activations(&config(4096, Attention::Flash));
     assert!(
-        far < 64.0 * 1024.0 * 1024.0,
-        "flash over 4096 tokens: {far} bytes"
+        long < 64.0 * 1024.0 * 1024.0,
+        "flash over 4096 tokens: {long} bytes"
     );
 }

@@ -22,7 +22,7 @@ const KINETO: [&str; 4] = [
     "baseTimeNanoseconds",
 ];
 
-/// Devices whose records have categories of their own. Their names begin categories, or are words in the names of processes.
+/// Devices whose records have categories that this crate does not know. Their names are words of categories and of processes' names.
 const UNKNOWN_DEVICES: [&str; 9] = [
     "mtia",
     "xpu",
@@ -53,6 +53,7 @@ pub(crate) fn is_rocprof(head: &[u8]) -> bool {
     start.is_some_and(|start| start.starts_with("\"rocprofiler-sdk-tool\""))
 }
 
+/// The trace that is being built, and the state of the events read so far.
 #[derive(Default)]
 struct ChromeReader {
     out: TraceBuilder,
@@ -89,15 +90,16 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     let mut has_events = is_array;
     scanner.skip();
     let is_cut = if is_array {
-        reader.events(&mut scanner, true)
+        reader.read_events(&mut scanner, true)
     } else {
-        reader.object(&mut scanner, &mut has_events)
+        reader.read_object(&mut scanner, &mut has_events)
     };
     let end = scanner.offset();
     if !has_events || (reader.events == 0 && reader.out.trace().unread_count() > 0) {
         return Err(OpenError::new(
             format!("is JSON without a readable event in \"traceEvents\" ({end} bytes read)."),
-            "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, pftrace or rocpd.",
+            "Export it with `prof.export_chrome_trace(\"trace.json\")`, with rocprofv3 as csv, \
+             pftrace or rocpd.",
         ));
     }
     if is_cut {
@@ -113,7 +115,7 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
 
 impl ChromeReader {
     /// Reads the members of the top object. Returns true if it ends too early, and sets `has_events` if it has an array of events.
-    fn object(
+    fn read_object(
         &mut self,
         scanner: &mut Scanner<&mut TraceSource<'_>>,
         has_events: &mut bool,
@@ -133,7 +135,7 @@ impl ChromeReader {
                     if key == "traceEvents" && scanner.skip_blanks() == Some(b'[') {
                         scanner.skip();
                         *has_events = true;
-                        if self.events(scanner, false) {
+                        if self.read_events(scanner, false) {
                             return true;
                         }
                         if self.is_damaged && scanner.skip_blanks().is_none() {
@@ -164,7 +166,11 @@ impl ChromeReader {
 
     /// Reads the events up to the end of the array. Returns true if it ends too early; an array with `may_end_open` may end after any
     /// event.
-    fn events(&mut self, scanner: &mut Scanner<&mut TraceSource<'_>>, may_end_open: bool) -> bool {
+    fn read_events(
+        &mut self,
+        scanner: &mut Scanner<&mut TraceSource<'_>>,
+        may_end_open: bool,
+    ) -> bool {
         // After damage, any bracket may be that of the array: only the end of the data decides.
         let mut is_closed = false;
         let mut is_noise = false;
@@ -183,7 +189,7 @@ impl ChromeReader {
                 Some(b'{') => {
                     let (bytes, ended) = scanner.value(json::EVENT);
                     let place = || format!("byte {at}");
-                    if self.event(bytes) {
+                    if self.read_event(bytes) {
                         self.events += 1;
                         is_closed = false;
                         is_noise = false;
@@ -226,12 +232,12 @@ impl ChromeReader {
     }
 
     /// Reads one event. Returns false if it cannot be read.
-    fn event(&mut self, bytes: &[u8]) -> bool {
+    fn read_event(&mut self, bytes: &[u8]) -> bool {
         if let Some(event) = std::str::from_utf8(bytes)
             .ok()
             .and_then(|text| serde_json::from_str(text).ok())
         {
-            self.take(&event);
+            self.add_event(&event);
             return true;
         }
         if bytes.len() > REPAIRED {
@@ -245,19 +251,19 @@ impl ChromeReader {
         let Ok(event) = serde_json::from_str(&text) else {
             return false;
         };
-        self.take(&event);
+        self.add_event(&event);
         true
     }
 
     /// Adds an event to the trace.
-    fn take(&mut self, event: &ChromeEvent<'_>) {
+    fn add_event(&mut self, event: &ChromeEvent<'_>) {
         let number = self.events + 1;
         let place = || format!("event {number}");
         let name = event.name.as_deref().unwrap_or("");
         let cat = event.cat.as_deref().unwrap_or("");
         let phase = event.ph.as_ref();
         match phase {
-            "M" => return self.metadata(event, name),
+            "M" => return self.read_metadata(event, name),
             "X" | "B" | "E" | "b" | "e" | "C" => {}
             // Instants, flows and similar events are not used.
             _ => return,
@@ -266,7 +272,7 @@ impl ChromeReader {
             return self.out.unread("an event without a time", place);
         };
         if phase == "C" {
-            return self.counter(event, name, start);
+            return self.add_samples(event, name, start);
         }
         let process = label(event.pid);
         let thread = label(event.tid);
@@ -309,7 +315,7 @@ impl ChromeReader {
             lane = self.lane(&process, &format!("{thread} frames"));
             self.frames.insert(lane, base);
         } else if kind == SliceKind::Other || kind.is_call() {
-            self.unknown_device(cat);
+            self.find_unknown_device(cat);
         }
         let id = self.out.name(name);
         let Some(slice) = self.out.slice(kind, lane, id, (start, end), place) else {
@@ -376,7 +382,7 @@ impl ChromeReader {
     }
 
     /// Reads a name of a process or a thread.
-    fn metadata(&mut self, event: &ChromeEvent<'_>, name: &str) {
+    fn read_metadata(&mut self, event: &ChromeEvent<'_>, name: &str) {
         let process = label(event.pid);
         let args: Args<'_> = event
             .args
@@ -385,13 +391,13 @@ impl ChromeReader {
         match name {
             "process_name" => {
                 let name = label(args.name).into_owned();
-                self.unknown_device(&name);
+                self.find_unknown_device(&name);
                 let known = self.processes.entry(process.into_owned());
                 known.or_insert(name);
             }
             "process_labels" => {
                 let labels = label(args.labels);
-                self.unknown_device(&labels);
+                self.find_unknown_device(&labels);
                 if labels.starts_with("GPU") {
                     self.processes
                         .insert(process.into_owned(), labels.into_owned());
@@ -405,7 +411,8 @@ impl ChromeReader {
         }
     }
 
-    fn counter(&mut self, event: &ChromeEvent<'_>, name: &str, at: i128) {
+    /// Adds a sample to each counter that an event has.
+    fn add_samples(&mut self, event: &ChromeEvent<'_>, name: &str, at: i128) {
         let Some(time) = self.out.time(at) else {
             return;
         };
@@ -428,8 +435,9 @@ impl ChromeReader {
         }
     }
 
-    /// Stores the kind of a device whose records are not known, if a word of a category or of a process's name tells one.
-    fn unknown_device(&mut self, text: &str) {
+    /// Stores the kind of a device whose records are not known, if a word of a text is one of them. The text is a category or the name of a
+    /// process.
+    fn find_unknown_device(&mut self, text: &str) {
         let mut words = text.split(|c: char| !c.is_ascii_alphanumeric());
         let device_of = |word: &str| {
             UNKNOWN_DEVICES

@@ -9,9 +9,9 @@ use std::sync::Arc;
 use super::model::{Detail, KernelStat, SliceKind, Trace, TraceBuilder};
 use super::source::{FileHead, OpenError, TraceSource};
 
-/// Longest line that is read, in bytes.
+/// The longest line that is read, in bytes.
 const LINE: usize = 1 << 20;
-/// Most lines before a header.
+/// The largest number of lines before a header.
 const PREAMBLE: usize = 2000;
 
 /// The names that a column with some contents can have. The first name that occurs in a table counts.
@@ -73,7 +73,8 @@ const EXPORT_KERNELS: &str = "Run `nsys stats --report cuda_gpu_kern_sum --forma
 const OTHER_TABLES: [(&[&str], &str, &str); 9] = [
     (
         &["counter_name", "counter_value"],
-        "a table of hardware counters with one row for each counter of a kernel, without kernel times",
+        "a table of hardware counters with one row for each counter of a kernel, without kernel \
+         times",
         OPEN_KERNELS,
     ),
     (

@@ -24,7 +24,7 @@ pub fn share(share: f64) -> String {
     format!("{:.1} %", 100.0 * share)
 }
 
-/// Shows a figure, or says that the file does not contain it.
+/// Shows a figure, or [`ABSENT`] if the file does not contain it.
 pub fn known<T>(value: Option<T>, show: impl FnOnce(T) -> String) -> String {
     value.map_or_else(|| ABSENT.to_owned(), show)
 }
@@ -74,7 +74,8 @@ pub fn figures(summary: &Summary) -> Vec<(&'static str, String)> {
     }
     if let Some(device) = &summary.shared_device {
         let text = format!(
-            "several processes name device {device}: the file does not say whether they share one device"
+            "several processes name device {device}: the file does not say whether they share one \
+             device"
         );
         rows.push(("shared device", text));
     }
@@ -139,7 +140,8 @@ pub fn stragglers(summary: &Summary) -> Option<String> {
     }
     let Some(arrivals) = &summary.arrivals else {
         return Some(format!(
-            "Who arrives last at collectives: {ABSENT}, because collectives have no sequence numbers in it. A long wait does not show \
+            "Who arrives last at collectives: {ABSENT}, because its collectives have no sequence \
+             numbers. A long wait does not show \
              which rank is slow."
         ));
     };

@@ -100,7 +100,7 @@ pub struct UnreadRows {
 /// The time that the processes of a trace need for a phase: per step, or for the whole trace if no steps are annotated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct PhaseOfRanks {
-    /// The name of the phase, which says what its time consists of.
+    /// The name of the phase, such as `forward kernels`.
     pub name: &'static str,
     /// The median over the processes in nanoseconds.
     pub median_ns: u64,
@@ -242,7 +242,7 @@ pub struct Summary {
     /// Kernel time and number of kernels by phase.
     #[serde(skip)]
     pub phases: PhaseTotals,
-    /// The label of a device that several processes name, if the file does not tell whether they mean one device.
+    /// The label of a device that several processes name. The file does not show whether they mean one device.
     #[serde(skip)]
     pub shared_device: Option<String>,
     /// The number of kernels that started before the call that launched them, and the number of linked kernels.

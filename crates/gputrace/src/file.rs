@@ -17,8 +17,8 @@ pub(crate) fn stream(path: &Path) -> io::Result<(File, u64)> {
     {
         // Opening does not wait for the other end of a pipe.
         let flags = rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY;
-        let flags = flags.bits().cast_signed();
-        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, flags);
+        let bits = flags.bits().cast_signed();
+        std::os::unix::fs::OpenOptionsExt::custom_flags(&mut options, bits);
     }
     let file = options.open(path)?;
     let meta = file.metadata()?;

@@ -146,19 +146,22 @@ fn explain_unknown(head: &FileHead) -> OpenError {
     if pftrace::is_xspace(&head.bytes) {
         return OpenError::new(
             "is an XSpace (xplane.pb), as JAX's and TensorFlow's profilers write it.",
-            "Open the *.trace.json.gz beside it, or record with `jax.profiler.trace(DIR, create_perfetto_trace=True)` and open the \
+            "Open the *.trace.json.gz beside it, or record with `jax.profiler.trace(DIR, \
+             create_perfetto_trace=True)` and open the \
              perfetto_trace.json.gz.",
         );
     }
     if chrome::is_rocprof(&head.bytes) {
         return OpenError::new(
             "is rocprofv3's JSON.",
-            "Write a table, `rocprofv3 --kernel-trace --output-format csv -- …`, or a database, `--output-format rocpd`, and open that.",
+            "Write a table, `rocprofv3 --kernel-trace --output-format csv -- …`, or a database, \
+             `--output-format rocpd`, and open that.",
         );
     }
     if csv::has_other_separators(&head.bytes) {
         return OpenError::new(
-            "is a table of kernels with other separators between cells or lines, perhaps saved by a spreadsheet.",
+            "is a table of kernels with other separators between cells or lines, perhaps saved by \
+             a spreadsheet.",
             "Open the file that the profiler wrote, with commas and one line for each row.",
         );
     }

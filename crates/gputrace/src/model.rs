@@ -213,9 +213,9 @@ pub struct Trace {
     pub doubts: Vec<Doubt>,
     /// A sentence about where the file ends too early; `None` for a whole file.
     pub truncated: Option<String>,
-    /// The rank; `None` if the file does not tell it.
+    /// The rank; `None` if it is not known.
     pub rank: Option<u64>,
-    /// The number of ranks of the run; `None` if the file does not tell it.
+    /// The number of ranks of the run; `None` if it is not known.
     pub world: Option<u64>,
     /// The kind of a device whose records this crate does not know: `MTIA`.
     pub unknown_device: Option<String>,
@@ -235,7 +235,7 @@ pub struct Trace {
     pub record_again: Option<&'static str>,
     /// The median step without the profiler in nanoseconds; `None` if it is not known.
     pub unprofiled_step: Option<u64>,
-    /// The families of kernels and operations whose ranges were looked at, by `NameId`. The name tells the family of all others.
+    /// The families of kernels and operations, by `NameId`. The families of other names follow from the names alone.
     pub(crate) families: HashMap<NameId, Family>,
 }
 

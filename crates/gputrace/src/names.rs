@@ -5,7 +5,7 @@ use serde::Serialize;
 /// The largest number of characters of a name in a table.
 pub(crate) const LONGEST: usize = 60;
 
-/// The kind of work that a kernel does, as its name tells it.
+/// The kind of work that a kernel does, judged by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Family {
@@ -23,7 +23,7 @@ pub enum Family {
     Copy,
     /// Collectives between ranks, which wait for other ranks and exchange data.
     Communication,
-    /// Kernels whose names say nothing.
+    /// Kernels whose names are not known.
     Other,
 }
 
@@ -72,7 +72,7 @@ const FAMILIES: [(Family, &[&str]); 13] = [
 ];
 
 /// Returns the family of a kernel. Its function's own name decides and, for a generic function, the operation that it applies. Other
-/// arguments say nothing.
+/// arguments do not matter.
 pub fn family(name: &str) -> Family {
     let (path, applied) = function(name);
     let own = match &applied {
@@ -132,7 +132,7 @@ const PHASES: [(TracePhase, &[&str]); 3] = [
 /// The beginning of the name of an optimizer's range in PyTorch.
 const OPTIMIZER_STEP: &str = "optimizer.step";
 
-/// Returns the phase of a range, from its name; `None` if the name tells none.
+/// Returns the phase of a range, from its name; `None` if the name is not that of a phase.
 pub fn phase(name: &str) -> Option<TracePhase> {
     let trimmed = name.trim();
     let is_name = |known: &&str| trimmed.eq_ignore_ascii_case(known);
@@ -145,7 +145,7 @@ pub fn phase(name: &str) -> Option<TracePhase> {
         .then_some(TracePhase::Optimizer)
 }
 
-/// The template arguments of a function that tell what it computes.
+/// The template arguments of a function that identify its computation.
 enum Applied {
     /// The operation that a generic function applies: the name of its functor or inner kernel.
     Generic(String),
@@ -163,8 +163,8 @@ const GENERIC: [&str; 4] = [
 /// The names of functions that only run another.
 const WRAPPERS: [&str; 3] = ["Kernel", "Kernel2", "device_kernel"];
 
-/// Returns a kernel's function, with namespaces and without return type, templates and arguments, and the arguments that tell what it
-/// computes.
+/// Returns a kernel's function, with namespaces and without return type, templates and arguments, and the template arguments that
+/// identify its computation.
 fn function(name: &str) -> (String, Option<Applied>) {
     let named = name
         .replace("(anonymous namespace)", "_")
@@ -197,7 +197,7 @@ pub fn short(name: &str, width: usize) -> String {
     fit(if text.is_empty() { name } else { &text }, width)
 }
 
-/// Finds the name among a wrapper's arguments that tells what is computed: an operation, or else a class.
+/// Finds the name of the computation among the arguments of a function that only runs another: an operation, or else a class.
 fn wrapped(arguments: &str) -> Option<&str> {
     let is_separator = |c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == ':');
     let mut names = arguments.split(is_separator).map(last_segment);

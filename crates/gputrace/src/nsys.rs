@@ -144,7 +144,7 @@ impl NsysLookup {
         let key = (process.unwrap_or(0), device, stream);
         *self.lanes.entry(key).or_insert_with(|| {
             let lane = out.device_lane(&device.to_string(), &format!("stream {stream}"));
-            // Older exports do not tell the process.
+            // Older exports do not have the process.
             if let Some(process) = process {
                 out.assign_process(lane, &label(process));
             }

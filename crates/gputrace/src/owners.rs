@@ -2,7 +2,7 @@
 //!
 //! Correlation numbers are unique within a process, so in a file of several processes one number may belong to a call of each. Work starts
 //! after its launch. If its process later waited for the whole device, the work has ended when that wait ends. A process whose calls
-//! contradict this did not launch the work. The order of the numbers of processes and devices says nothing. If several processes remain
+//! contradict this did not launch the work. The order of the numbers of processes and devices has no meaning. If several processes remain
 //! possible, the work is linked with none of them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -11,7 +11,7 @@ use super::model::{Doubt, DoubtKind, LaneKind, SliceKind, Trace};
 
 /// The slices of calls by process and correlation.
 type Calls = HashMap<(u64, u64), u32>;
-/// The number of a device; `None` if the file does not tell it.
+/// The number of a device; `None` if it is not known.
 type DeviceId = Option<u32>;
 
 /// One in 100 pieces of a device's work may contradict the process that owns the device, because clocks are not exact.
@@ -53,8 +53,8 @@ impl Waits {
                 waits.push(slice.span());
             }
         }
-        let waits = spans.into_iter();
-        waits
+        spans
+            .into_iter()
             .map(|(process, spans)| (process, Self::new(spans)))
             .collect()
     }
@@ -260,7 +260,7 @@ fn split_lanes(trace: &mut Trace, unlinked: &HashSet<u32>) {
     }
 }
 
-/// Returns the processes that own work on each lane of a device whose process the file does not tell.
+/// Returns the processes that own work on each lane of a device, for lanes whose process is not in the file.
 fn owners_of_lanes(trace: &Trace) -> HashMap<u32, BTreeSet<u32>> {
     let is_open = |lane: u32| {
         let lane = &trace.lanes[lane as usize];

@@ -23,7 +23,7 @@ const NESTED: u32 = 4;
 /// `BUILTIN_CLOCK_BOOTTIME`, the default clock of a trace.
 const BOOTTIME: u32 = 6;
 
-/// The scope of flows, which stands in the place of a process in links.
+/// The scope of flows in links. Other scopes are processes.
 const FLOWS: u64 = u64::MAX;
 
 /// Reads a trace.

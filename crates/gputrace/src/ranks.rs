@@ -7,7 +7,7 @@ use super::model::{
 };
 use super::source::{OpenError, ReadProgress};
 
-/// Most files of a folder that are read.
+/// The largest number of files in a folder.
 const FILES: usize = 4096;
 
 /// The traces of a folder, joined.

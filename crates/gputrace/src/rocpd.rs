@@ -38,7 +38,8 @@ pub(crate) fn read(source: &mut TraceSource<'_>) -> Result<Trace, OpenError> {
     }
     source.done();
     let trace = out.trace();
-    let versions = "SELECT DISTINCT CAST(value AS TEXT) FROM rocpd_metadata WHERE tag = 'schema_version' AND value NOT NULL ORDER BY 1";
+    let versions = "SELECT DISTINCT CAST(value AS TEXT) FROM rocpd_metadata \
+                    WHERE tag = 'schema_version' AND value NOT NULL ORDER BY 1";
     trace.schema_version = Some(sqlite::texts(&db, versions, []).unwrap_or_default());
     trace.holds.kernels = true;
     trace.grid_in_items = true;
@@ -102,9 +103,12 @@ fn device_lane(
     name: &str,
     queue: i64,
 ) -> u32 {
-    let node = node.unwrap_or(0);
     let device = agent.map_or("?".to_owned(), |number| number.to_string());
-    let key = (format!("{node} {device}"), name.to_owned(), queue);
+    let key = (
+        format!("{} {device}", node.unwrap_or(0)),
+        name.to_owned(),
+        queue,
+    );
     *lanes
         .entry(key)
         .or_insert_with(|| out.device_lane(&device, name))

@@ -28,7 +28,7 @@ pub struct OpenError {
     pub path: String,
     /// The fault and its place: the rest of a sentence that begins with the file.
     pub what: String,
-    /// A sentence that says what to do.
+    /// A sentence about what to do.
     pub next: String,
 }
 
@@ -190,7 +190,8 @@ impl<'a> TraceSource<'a> {
         if is_utf16(&bytes) {
             return Err(OpenError::new(
                 "is UTF-16 text, perhaps written by PowerShell.",
-                "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file itself.",
+                "Convert it with `iconv -f UTF-16 -t UTF-8`, or let the profiler write the file \
+                 itself.",
             ));
         }
         Ok(bytes)
@@ -279,7 +280,7 @@ fn is_utf16(bytes: &[u8]) -> bool {
 }
 
 impl Read for TraceSource<'_> {
-    /// Reads unpacked bytes. Damaged data end without an error; `damage` says why.
+    /// Reads unpacked bytes. Damaged data end without an error; `damage` then returns the reason.
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let from_head = self.head.read(buffer)?;
         if from_head > 0 || buffer.is_empty() {

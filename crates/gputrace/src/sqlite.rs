@@ -24,8 +24,8 @@ const COPIED: &str = "?mode=rw";
 /// Opens the file of a source. Nothing is written to this file or its folder.
 pub(crate) fn connect(source: &mut TraceSource<'_>) -> Result<Connection, OpenError> {
     let logged = source.head()?.get(WRITE_VERSION) == Some(&WAL);
-    let path = source.file()?;
-    let path = path.canonicalize().unwrap_or(path);
+    let file = source.file()?;
+    let path = file.canonicalize().unwrap_or(file);
     let length =
         |ending| file::stream(&file::with_ending(&path, ending)).map_or(0, |(_, length)| length);
     let way = if length("-wal") > 0 {
@@ -139,16 +139,16 @@ fn select(db: &Connection, table: &str, wanted: &[&str]) -> String {
     format!("SELECT {} FROM \"{table}\"", list.join(", "))
 }
 
-/// A function that tells the place of a row: `kernels row 7`.
-type TableRow<'a> = &'a dyn Fn() -> String;
+/// A function that returns the place of a row: `kernels row 7`.
+type RowPlace<'a> = &'a dyn Fn() -> String;
 
-/// Calls `take` with the wanted columns of every row of a table. If `take` returns a reason as an error, the row counts as unread.
+/// Calls `read_row` with the wanted columns of every row of a table. If it returns a reason as an error, the row counts as unread.
 pub(crate) fn rows(
     db: &Connection,
     table: &str,
     wanted: &[&str],
     out: &mut TraceBuilder,
-    mut take: impl FnMut(&mut TraceBuilder, &Row<'_>, TableRow<'_>) -> Result<(), String>,
+    mut read_row: impl FnMut(&mut TraceBuilder, &Row<'_>, RowPlace<'_>) -> Result<(), String>,
 ) {
     let mut count = 0_u64;
     let mut run = || -> rusqlite::Result<()> {
@@ -157,7 +157,7 @@ pub(crate) fn rows(
         while let Some(row) = rows.next()? {
             count += 1;
             let place = || format!("{table} row {count}");
-            if let Err(why) = take(out, row, &place) {
+            if let Err(why) = read_row(out, row, &place) {
                 out.unread(&why, place);
             }
             if out.is_full() {

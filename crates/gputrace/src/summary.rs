@@ -79,7 +79,7 @@ pub fn summary(trace: &Trace) -> Summary {
     summary
 }
 
-/// Returns a summary with what a trace tells of itself, without figures.
+/// Returns a summary with the description of a trace, without figures.
 fn description(trace: &Trace) -> Summary {
     let unread = trace.unread_count();
     let count = |kind| {
@@ -107,7 +107,7 @@ fn description(trace: &Trace) -> Summary {
     }
 }
 
-/// Returns a summary with what a trace tells of one of its processes, without figures.
+/// Returns a summary with the description of one process of a trace, without figures.
 fn description_of_process(trace: &Trace, id: u32) -> Summary {
     let process = &trace.processes[id as usize];
     Summary {

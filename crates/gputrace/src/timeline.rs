@@ -106,10 +106,10 @@ impl TimelineWindow {
     /// Returns the window with another start and width, moved into bounds.
     fn within(&self, start: i128, width: i128, bounds: (i64, i64)) -> Self {
         let latest = i128::from(bounds.1) - width;
-        let start = start.min(latest).max(i128::from(bounds.0));
+        let first = start.min(latest).max(i128::from(bounds.0));
         Self {
-            start: start as i64,
-            end: (start + width).min(i128::from(i64::MAX)) as i64,
+            start: first as i64,
+            end: (first + width).min(i128::from(i64::MAX)) as i64,
             ..*self
         }
     }

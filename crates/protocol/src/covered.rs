@@ -1,8 +1,19 @@
 //! Hides the configuration of a mystery: a recording, `--json` and a report of its run must not give away what the learner is to find
 //! out. The stream between the engine and its reader is not covered, because a learner who reads it is trusted not to cheat.
 
-use super::Event;
+use super::{Event, StreamLine};
 use crate::config::RunConfig;
+
+impl StreamLine {
+    /// Returns the text of the line without the configuration of a sealed run, for recordings and `--json`.
+    pub(crate) fn covered_text(&self) -> String {
+        let covered = Self {
+            t: self.t,
+            event: self.event.clone().covered(),
+        };
+        serde_json::to_string(&covered).unwrap_or_default()
+    }
+}
 
 impl Event {
     /// Returns true if the event names a value, a key or a fault of a configuration.

@@ -41,10 +41,10 @@ pub fn read(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 /// anything but a plain file.
 pub fn stream(path: &Path) -> io::Result<(File, u64)> {
     // The file is checked before, because opening a device may have an effect, and afterwards, because another file may have replaced it.
-    plain(&fs::metadata(path)?)?;
+    ensure_plain(&fs::metadata(path)?)?;
     let file = without_waiting(File::options().read(true), true).open(path)?;
     let meta = file.metadata()?;
-    plain(&meta)?;
+    ensure_plain(&meta)?;
     Ok((file, meta.len()))
 }
 
@@ -95,11 +95,11 @@ pub fn target(path: &Path) -> io::Result<PathBuf> {
             }
             Err(error) => Err(error),
             Ok(real) => {
-                plain(&fs::metadata(&real)?)?;
+                ensure_plain(&fs::metadata(&real)?)?;
                 Ok(real)
             }
         },
-        Ok(meta) => plain(&meta).map(|()| path.to_owned()),
+        Ok(meta) => ensure_plain(&meta).map(|()| path.to_owned()),
     }
 }
 
@@ -122,14 +122,14 @@ pub fn folder(path: &Path) -> &Path {
 /// followed.
 pub fn own(path: &Path) -> io::Result<File> {
     match path.symlink_metadata() {
-        Ok(meta) => plain(&meta)?,
+        Ok(meta) => ensure_plain(&meta)?,
         Err(error) if error.kind() == ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     let mut options = File::options();
     options.write(true).create(true).truncate(false);
     let file = without_waiting(&mut options, false).open(path)?;
-    plain(&file.metadata()?)?;
+    ensure_plain(&file.metadata()?)?;
     Ok(file)
 }
 
@@ -166,20 +166,20 @@ fn without_waiting(options: &mut OpenOptions, _: bool) -> &mut OpenOptions {
 }
 
 /// Fails for anything but a plain file.
-fn plain(meta: &Metadata) -> io::Result<()> {
-    match kind(meta) {
+fn ensure_plain(meta: &Metadata) -> io::Result<()> {
+    match unusual_kind(meta) {
         None => Ok(()),
         Some(kind) => Err(not_plain(kind)),
     }
 }
 
-/// Returns an error that says what is there in place of a plain file: `is a pipe; name a file`.
+/// Returns the error for something that is no plain file: `is a pipe; name a file`.
 fn not_plain(kind: &str) -> io::Error {
     io::Error::new(ErrorKind::InvalidInput, format!("{kind}; name a file"))
 }
 
 /// Returns the words for anything but a plain file, such as `is a pipe`; `None` for a plain file.
-fn kind(meta: &Metadata) -> Option<&'static str> {
+fn unusual_kind(meta: &Metadata) -> Option<&'static str> {
     let kind = meta.file_type();
     #[cfg(unix)]
     {
@@ -278,7 +278,8 @@ mod tests {
     #[test]
     fn a_link_keeps_leading_to_its_file() {
         let dir = tempfile::tempdir().expect("a folder");
-        let (file, link) = (dir.path().join("file"), dir.path().join("link"));
+        let file = dir.path().join("file");
+        let link = dir.path().join("link");
         assert_eq!(write(&file, b"old").expect("written"), WriteOutcome::New);
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("set");
         symlink("file", &link).expect("a link");

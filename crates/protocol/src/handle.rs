@@ -1,9 +1,9 @@
 //! The parent's handle on an engine. It starts the child, does the handshake, turns its lines into messages, notices when the engine falls
 //! silent or ends, and replaces and reaps it. It knows the protocol and no screen, and it never opens a device.
 //!
-//! [`EngineHandle::next`] waits no longer than it is told to, so that a screen can ask at every frame. [`EngineHandle::drive`] waits until a
+//! [`EngineHandle::next`] waits at most for a given time, so that a screen can ask at every frame. [`EngineHandle::drive`] waits until a
 //! command has its answer, and watches the engine until then. It ends an engine that falls silent, whose device makes no progress, that
-//! makes no further step, or that does not stop; [`EngineEnd`] tells which of these happened. After [`EngineHandle::send`] alone, the
+//! makes no further step, or that does not stop; [`EngineEnd`] is the reason. After [`EngineHandle::send`] alone, the
 //! caller has to watch the engine.
 
 mod command;
@@ -178,7 +178,7 @@ impl EngineHandle {
         if let HandleState::Greeting { .. } = self.state {
             self.waiting.push(command);
         } else if let Some(outbox) = &self.pipes.outbox {
-            // A full queue means that the engine stopped reading; its heartbeat decides whether it is stopped.
+            // A full queue means that the engine stopped reading; it is stopped only if its heartbeat stops too.
             let _ = outbox.try_send(command);
         }
     }
@@ -197,7 +197,7 @@ impl EngineHandle {
                 *since = began;
             }
             if let Some(watch) = &mut self.watch {
-                watch.further = began;
+                watch.last_progress = began;
             }
         }
         if let Some(message) = self.check_watch() {
@@ -207,8 +207,8 @@ impl EngineHandle {
             if self.is_over() {
                 return None;
             }
-            let left = wait.saturating_sub(began.elapsed());
-            let piece = self.receive(left.min(self.until_deadline()));
+            let remaining = wait.saturating_sub(began.elapsed());
+            let piece = self.receive(remaining.min(self.until_deadline()));
             self.last_asked = Instant::now();
             // Other output does not put the deadline of the greeting off.
             if let HandleState::Greeting { since } = self.state
@@ -319,7 +319,8 @@ impl EngineHandle {
                 );
                 let command = self.command.to_string();
                 Some(self.refuse(format!(
-                    "`{command}` did not greet within {seconds} s ({output}); an engine must run `perflings engine` and print nothing before it"
+                    "`{command}` did not greet within {seconds} s ({output}); \
+                     an engine must run `perflings engine` and print nothing before it"
                 )))
             }
             HandleState::Talking { silent: None } if self.silence() >= self.limits.silence => {
@@ -350,7 +351,7 @@ impl EngineHandle {
         };
         self.sealed = line.event.begins_sealed().unwrap_or(self.sealed);
         if self.sealed && line.event.names_configuration() {
-            text = covered(&line);
+            text = line.covered_text();
         }
         self.unreadable = 0;
         self.last_line = Instant::now();
@@ -367,7 +368,7 @@ impl EngineHandle {
             log.text = lack.to_owned();
             self.lack = Some(lack);
         }
-        self.watch.take_if(|watch| watch.is_answered(&line.event));
+        self.watch.take_if(|watch| watch.on_event(&line.event));
         match (&mut self.state, &line.event) {
             (HandleState::Greeting { .. }, Event::Hello(hello)) => {
                 if hello.protocol == 0 {
@@ -394,8 +395,7 @@ impl EngineHandle {
         Some(EngineMessage::Line(Box::new(line), text))
     }
 
-    /// Handles a line that is no event of this protocol. The greeting of a newer protocol may have any shape, and is told apart from other
-    /// unreadable lines.
+    /// Handles a line that is no event of this protocol. The greeting of a newer protocol may have any shape, but it names its number.
     fn on_other_protocol(&mut self, text: &str, why: String) -> Option<EngineMessage> {
         if let Ok(value) = serde_json::from_str::<serde_json::Value>(text)
             && value["event"] == "hello"
@@ -424,6 +424,7 @@ impl EngineHandle {
         Some(self.refuse(text))
     }
 
+    /// Ends the engine, and returns the message that it is refused.
     fn refuse(&mut self, text: String) -> EngineMessage {
         self.end(Duration::ZERO);
         EngineMessage::Over(EngineEnd::Refused(text))
@@ -473,8 +474,8 @@ impl EngineHandle {
         }
         // The inbox disconnects when both pipes have closed, so waiting for the end needs no polling.
         let end_by = Instant::now() + wait;
-        let left = || end_by.saturating_duration_since(Instant::now());
-        while self.pipes.inbox.recv_timeout(left()).is_ok() {}
+        let remaining = || end_by.saturating_duration_since(Instant::now());
+        while self.pipes.inbox.recv_timeout(remaining()).is_ok() {}
         command::kill_group(&mut self.child);
         // A process that is stuck in a driver cannot be reaped; the screen must not hang with it.
         let reap_by = Instant::now() + Duration::from_secs(1);
@@ -482,15 +483,6 @@ impl EngineHandle {
             std::thread::sleep(Duration::from_millis(2));
         }
     }
-}
-
-/// Returns the text of a line without the configuration of a sealed run, for recordings and `--json`.
-fn covered(line: &StreamLine) -> String {
-    let covered = StreamLine {
-        t: line.t,
-        event: line.event.clone().covered(),
-    };
-    serde_json::to_string(&covered).unwrap_or_default()
 }
 
 impl Drop for EngineHandle {

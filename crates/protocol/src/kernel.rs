@@ -1,4 +1,4 @@
-//! A learner's kernels on their way to the engine: what is to be checked, on which buffers and shapes, and what each check demands.
+//! The order for a check of a learner's kernels, which goes to the engine: the texts, their buffers and shapes, and the demands of each check.
 
 mod fill;
 mod report;
@@ -30,7 +30,7 @@ pub struct KernelJob {
     pub replaces: Option<String>,
     /// True if the last shape is to be run and timed. A CPU driver never times.
     pub timed: bool,
-    /// True if the last shape is compared with the exercise's plain loop too; that can take seconds.
+    /// True if the last shape is compared with the exercise's plain loop too, which can take seconds.
     pub thorough: bool,
 }
 
@@ -42,7 +42,7 @@ impl KernelJob {
             .all(|file| same_text(&file.text, &file.starter))
     }
 
-    /// Returns the report of a check that could not be made. It still tells which files cannot be read.
+    /// Returns the report of a check that could not be made. It still names the files that cannot be read.
     pub fn failed(&self, why: String) -> KernelReport {
         KernelReport {
             id: self.id,
@@ -71,7 +71,7 @@ pub fn same_text(one: &str, other: &str) -> bool {
     lines(one).eq(lines(other))
 }
 
-/// One WGSL file of an exercise. In its texts `{{N}}` stands for the size N.
+/// One WGSL file of an exercise. In its texts `{{N}}` is replaced by the size N.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelFile {
     pub name: String,
@@ -123,19 +123,19 @@ impl KernelSpec {
     /// # Errors
     /// Fails when a size is missing, or when there would be too many workgroups.
     pub fn groups(&self, sizes: &Sizes, workgroup: [u32; 3]) -> Result<[u64; 3], String> {
-        let mut sizes = sizes.clone();
+        let mut all_sizes = sizes.clone();
         for (axis, size) in ["WX", "WY", "WZ"].into_iter().zip(workgroup) {
-            sizes.insert(axis.to_owned(), size.into());
+            all_sizes.insert(axis.to_owned(), size.into());
         }
         let mut counts = [1; 3];
         for (product, count) in self.grid.iter().zip(&mut counts) {
-            *count = product.value(&sizes)?;
+            *count = product.value(&all_sizes)?;
         }
         Ok(counts)
     }
 }
 
-/// Sizes at which a kernel is tried, with the numbers of its buffers where they are not those of the exercise.
+/// Sizes at which a kernel is tried. It also has the kinds of numbers in the buffers, where they differ from those of the exercise.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelShape {
     pub label: String,
@@ -208,7 +208,7 @@ impl KernelType {
         *self == Self::F32
     }
 
-    /// Returns the number that a word in memory stands for.
+    /// Returns the number that four bytes in memory hold.
     pub fn number(self, word: u32) -> f64 {
         match self {
             Self::F32 => f32::from_bits(word).into(),
@@ -263,7 +263,7 @@ pub enum KernelMetric {
     Shared,
     /// The kernel fetches each number of an input at most this many times.
     Fetches,
-    /// At least this number of invocations in a row take elements that lie side by side.
+    /// At least this number of invocations in a row take neighbouring elements.
     Neighbours,
     /// The kernel multiplies with `coopMultiplyAdd`.
     Cores,
@@ -291,7 +291,7 @@ pub struct KernelSwap {
     pub sizes: Vec<Sizes>,
 }
 
-/// The text of one kernel, in which `{{N}}` stands for the size N, and its workgroup size.
+/// The text of one kernel, in which `{{N}}` is replaced by the size N, and its workgroup size.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelText {
     pub text: String,

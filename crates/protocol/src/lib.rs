@@ -22,11 +22,11 @@ pub mod handle;
 mod kernel;
 pub mod lints;
 pub mod machine;
+mod peaks;
 mod profile;
 pub mod random;
 pub mod reference;
 mod report;
-mod roof;
 mod run;
 mod size;
 pub mod stats;
@@ -40,13 +40,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 pub use kernel::*;
+pub use peaks::*;
 pub use profile::*;
 pub use report::*;
-pub use roof::*;
 pub use run::*;
 pub use size::*;
 
-/// Version of this protocol. A reader refuses a larger one and says so.
+/// The version of this protocol. A reader refuses a larger one with a message.
 pub const PROTOCOL: u32 = 1;
 
 /// A request of a reader to the engine.
@@ -66,7 +66,7 @@ pub enum Command {
     Open {
         device: String,
     },
-    /// Measures a device's roofs again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
+    /// Measures a device's peaks again and keeps them; answered by `calibrated` or `failed`. Ends the run in progress.
     Calibrate {
         device: String,
     },
@@ -130,7 +130,7 @@ pub struct StreamLine {
 /// Reads a `StreamLine` or a `Command` from its text.
 ///
 /// # Errors
-/// Says what is wrong and in which column.
+/// Fails if the text is not one of these. The error names the fault and its column.
 pub fn read<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     serde_json::from_str(text).map_err(|error| match error.to_string() {
         why if why.starts_with("recursion limit") => "nested too deeply".to_owned(),
@@ -158,7 +158,8 @@ pub enum Event {
     },
     Calibrated {
         device: Device,
-        roof: Roof,
+        #[serde(rename = "roof")]
+        peaks: Peaks,
     },
     /// The text of a kernel that was compiled. Only an engine that was asked for texts sends it.
     CompiledKernel(CompiledKernel),
@@ -203,7 +204,7 @@ pub enum Event {
     KernelChecking {
         progress: Box<KernelProgress>,
     },
-    /// A learner's kernels compute a part of the model, or `why_not` says why they do not.
+    /// A learner's kernels compute a part of the model, or `why_not` has the reason why they do not.
     KernelUsed {
         exercise: String,
         part: String,
@@ -247,7 +248,7 @@ impl Event {
         }
     }
 
-    /// Returns the time since the work on the device made progress, in seconds; `None` if the event does not tell it.
+    /// Returns the time since the work on the device made progress, in seconds; `None` if the event does not report it.
     pub fn progress_s(&self) -> Option<f64> {
         match self {
             Self::Heartbeat { device_s } => *device_s,

@@ -77,7 +77,8 @@ fn first_loss(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "The first loss is {first:.2}; guessing all tokens with equal probability loses only {uniform:.2}."
+            "The first loss is {first:.2}; \
+             guessing all tokens with equal probability loses only {uniform:.2}."
         ),
         "Look at the logits before the first update: how large are they, and for which token?",
     ))
@@ -89,7 +90,8 @@ fn not_finite(run: &RunStory) -> Option<LintReason> {
     {
         return Some((
             format!("The loss is {} at step {step}.", number(loss)),
-            "Look at the loss just before, at the learning rate, and at what divides or takes a logarithm.",
+            "Look at the loss just before, at the learning rate, \
+             and at what divides or takes a logarithm.",
         ));
     }
     let (step, tensor) = run.not_finite.as_ref()?;
@@ -134,7 +136,8 @@ fn backward_too_short(run: &RunStory) -> Option<LintReason> {
     too_short.then(|| {
         (
             format!("Backward takes {ratio:.2} of the forward's time; {expectation}."),
-            "Either backward omits work (see the gradients panel), or forward does too much (see the kernels).",
+            "Either backward omits work (see the gradients panel), \
+             or forward does too much (see the kernels).",
         )
     })
 }
@@ -163,7 +166,8 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
                 "No phase explains {residual:.1} ms of {step:.1} ms of a step ({} %).",
                 percent(share)
             ),
-            "Look at what the loop does besides the model: copies, logging, checkpoints. `with run.phase(\"data\"):` gives it a name.",
+            "Look at what the loop does besides the model: copies, logging, checkpoints. \
+             `with run.phase(\"data\"):` gives it a name.",
         ));
     }
     Some((
@@ -177,15 +181,17 @@ fn ledger_open(run: &RunStory) -> Option<LintReason> {
 
 /// Finds steps that spend much of their time on waiting for their batch, in which they compute nothing.
 fn waiting_for_data(run: &RunStory) -> Option<LintReason> {
-    let PhaseTimes { step, data, .. } = run.phases()?;
-    let data = data?;
+    let phases = run.phases()?;
+    let step = phases.step;
+    let data = phases.data?;
     (data > thresholds::WAITS_FOR_DATA * step).then(|| {
         (
             format!(
                 "{data:.1} ms of {step:.1} ms of a step are spent waiting for the next batch ({} %).",
                 percent(100.0 * data / step)
             ),
-            "Prepare batches beside the training: more workers of the loader, less work for each sample, or data prepared beforehand.",
+            "Prepare batches beside the training: more workers of the loader, \
+             less work for each sample, or data prepared beforehand.",
         )
     })
 }
@@ -207,12 +213,14 @@ fn peak_too_low(run: &RunStory) -> Option<LintReason> {
     let (reached, peak, load) = claim_above_peak(run)?;
     Some((
         format!(
-            "{} are above the peak of {}, which was measured while other programs used {:.0} % of this machine.",
+            "{} are above the peak of {}, \
+             which was measured while other programs used {:.0} % of this machine.",
             rate(reached, "FLOP/s"),
             rate(peak, "FLOP/s"),
             100.0 * load?
         ),
-        "The peak is too low: close the other programs and restart the run, or `perflings doctor --calibrate`.",
+        "The peak is too low: close the other programs and restart the run, \
+         or `perflings doctor --calibrate`.",
     ))
 }
 
@@ -257,7 +265,8 @@ fn wrong_logits(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "The logits differ from the plain reference's by {} of the largest; rounding in {} stays below {:.0e}.",
+            "The logits differ from the plain reference's by {} of the largest; \
+             rounding in {} stays below {:.0e}.",
             parity(difference),
             config.train.precision,
             config.rounding()
@@ -281,14 +290,15 @@ fn stuck_at_ln_vocab(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is still {mean:.3}. Guessing gives {uniform:.3}, and this data can be learned."
+            "After {steps} steps the loss is still {mean:.3}. \
+             Guessing gives {uniform:.3}, and this data can be learned."
         ),
         "Check that gradients arrive and that the optimizer changes the weights.",
     ))
 }
 
-/// Finds a training of another program from step 0 whose loss has not changed. If the loss of guessing is known, `stuck_at_ln_vocab` says
-/// more.
+/// Finds a training of another program from step 0 whose loss has not changed. If the loss of guessing is known, `stuck_at_ln_vocab` has
+/// the better reason.
 fn loss_stuck(run: &RunStory) -> Option<LintReason> {
     let steps = run.loss.last()?.0.saturating_add(1);
     let from_step_0 = run.first_loss().is_some();
@@ -314,9 +324,11 @@ fn loss_stuck(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "After {steps} steps the loss is still {now:.3}. At first it was {before:.3}; both are means of {RECENT} steps."
+            "After {steps} steps the loss is still {now:.3}. At first it was {before:.3}; \
+             both are means of {RECENT} steps."
         ),
-        "Check that gradients arrive, that the optimizer has these parameters, and the learning rate.",
+        "Check that gradients arrive, that the optimizer has these parameters, \
+         and the learning rate.",
     ))
 }
 
@@ -340,7 +352,8 @@ fn below_entropy(run: &RunStory) -> Option<LintReason> {
     }
     Some((
         format!(
-            "The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, and nothing can predict better than that."
+            "The loss is {mean:.3}; the data's entropy rate is {entropy:.3}, \
+             and nothing can predict better than that."
         ),
         "The answer leaks into the input. Check the mask, and what attention can see.",
     ))
@@ -370,7 +383,8 @@ fn attention_composed(run: &RunStory) -> Option<LintReason> {
     (model.attention == Attention::Flash && composed).then(|| {
         (
             format!(
-                "model.attention is flash, but no flash kernel of this device takes heads of {} values: the composed version ran.",
+                "model.attention is flash, \
+                 but no flash kernel of this device takes heads of {} values: the composed version ran.",
                 model.hidden / model.heads
             ),
             "Use heads of at most 128 values, in multiples of 4: model.heads sets their number.",
@@ -397,8 +411,12 @@ fn coverage_above_step(run: &RunStory) -> Option<LintReason> {
         let step = show(step_ms, 2);
         let tried = profile.discarded + 1;
         (
-            format!("Kernels take {kernels} ms of a step of {step} ms, in {tried} profiles in a row."),
-            "The device's clock keeps changing: let it run for a minute, and check what else uses it.",
+            format!(
+                "Kernels take {kernels} ms of a step of {step} ms, \
+                 in {tried} profiles in a row."
+            ),
+            "The device's clock keeps changing: let it run for a minute, \
+             and check what else uses it.",
         )
     })
 }

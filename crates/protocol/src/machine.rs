@@ -107,7 +107,7 @@ pub fn process_ticks(stat: &str) -> Option<u64> {
 }
 
 /// Returns the share of the cores, 0 to 1, that other programs used between two readings; `None` if too little time passed.
-pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
+pub fn share_of_others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
     let all = after.all.checked_sub(before.all)?;
     let busy = after.busy.saturating_sub(before.busy);
     let own = after.own.saturating_sub(before.own);
@@ -116,7 +116,7 @@ pub fn others(before: &ProcessorTime, after: &ProcessorTime) -> Option<f64> {
 
 /// Returns the share of the cores, 0 to 1, from which other programs disturb a measurement: most of one core, because every kernel works on
 /// all cores, but not less than an idle desktop uses.
-pub fn limit(cores: u32) -> f64 {
+pub fn disturbing_share(cores: u32) -> f64 {
     (0.75 / f64::from(cores.max(1))).clamp(0.05, 0.15)
 }
 
@@ -129,7 +129,7 @@ pub struct LoadJudge {
 
 impl LoadJudge {
     /// Adds the share of one window and returns the load; `None` until there are enough windows.
-    pub fn take(&mut self, share: f64, cores: u32) -> Option<Load> {
+    pub fn add_window(&mut self, share: f64, cores: u32) -> Option<Load> {
         if self.windows.len() == WINDOWS {
             self.windows.pop_front();
         }
@@ -138,7 +138,7 @@ impl LoadJudge {
             return None;
         }
         let others = median(self.windows.make_contiguous());
-        let limit = limit(cores);
+        let limit = disturbing_share(cores);
         self.busy = others >= if self.busy { 0.6 * limit } else { limit };
         Some(Load {
             others: Some((others * 1e3).round() / 1e3),
@@ -151,7 +151,7 @@ impl LoadJudge {
 /// Reads the counters of the system.
 ///
 /// # Errors
-/// Says why there are none.
+/// Fails on a system without these counters, with the reason.
 pub fn read() -> Result<ProcessorTime, String> {
     let text = |path: &str| system(path).map_err(|error| format!("{path}: {error}"));
     let stat = text("/proc/stat")?;
@@ -166,10 +166,10 @@ pub fn read() -> Result<ProcessorTime, String> {
         .ok_or_else(|| "/proc/stat counts no time of the cores".to_owned())
 }
 
-/// Returns the processor time of this process in user and in system mode; `None` if the system does not tell it.
+/// Returns the processor time of this process in user and in system mode; `None` if the system does not report it.
 pub fn own_time() -> Option<Duration> {
     let ticks = process_ticks(&system("/proc/self/stat").ok()?)?;
-    // A tick that Linux tells programs is always a hundredth of a second.
+    // A tick that Linux reports to programs is always a hundredth of a second.
     Some(Duration::from_millis(10 * ticks))
 }
 
@@ -189,25 +189,25 @@ pub fn cores(list: &str) -> impl Iterator<Item = u32> + '_ {
 
 /// Waits for a time, and returns the share of the cores, 0 to 1, that other programs used meanwhile; `None` if it is not known.
 pub fn others_within(window: Duration) -> Option<f64> {
-    during(|| std::thread::sleep(window)).1
+    others_during(|| std::thread::sleep(window)).1
 }
 
 /// Does some work, and returns its result with the share of the cores that other programs used meanwhile; `None` if it is not known.
-pub fn during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
+pub fn others_during<T>(work: impl FnOnce() -> T) -> (T, Option<f64>) {
     let before = read();
-    let done = work();
-    (done, since(&before))
+    let result = work();
+    (result, others_since(&before))
 }
 
 /// Returns the share of the cores that other programs used since a reading; `None` if it is not known.
-pub fn since(before: &Result<ProcessorTime, String>) -> Option<f64> {
-    others(before.as_ref().ok()?, &read().ok()?)
+pub fn others_since(before: &Result<ProcessorTime, String>) -> Option<f64> {
+    share_of_others(before.as_ref().ok()?, &read().ok()?)
 }
 
 /// Returns true if a share of the cores disturbs measurements on all cores.
 pub fn disturbs(share: f64) -> bool {
     let cores = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
-    share >= limit(cores)
+    share >= disturbing_share(cores)
 }
 
 /// Measures the load in windows, one after the other.
@@ -215,7 +215,7 @@ pub struct LoadMeter {
     /// The reading at the beginning of the window.
     before: Result<ProcessorTime, String>,
     judge: LoadJudge,
-    /// True once it was reported why the load is not known.
+    /// True once the reason was reported why the load is not known.
     reason_reported: bool,
 }
 
@@ -234,7 +234,9 @@ impl LoadMeter {
         let now = read();
         let before = std::mem::replace(&mut self.before, now);
         match (&before, &self.before) {
-            (Ok(before), Ok(now)) => self.judge.take(others(before, now)?, now.cores),
+            (Ok(before), Ok(now)) => self
+                .judge
+                .add_window(share_of_others(before, now)?, now.cores),
             (_, Err(why)) if !self.reason_reported => {
                 self.reason_reported = true;
                 Some(Load {
@@ -275,7 +277,7 @@ mod tests {
         assert_eq!((after.all, after.own), (600, 100));
         // Of 200 ticks, 58 are idle and 50 our own: guest time counts once, and core 2 is not ours to use.
         assert_eq!(after.busy - before.busy, 142);
-        assert_eq!(others(&before, &after), Some(0.46));
+        assert_eq!(share_of_others(&before, &after), Some(0.46));
     }
 
     fn reading(all: u64, busy: u64, own: u64) -> ProcessorTime {
@@ -290,14 +292,14 @@ mod tests {
     #[test]
     fn readings_too_close_or_in_the_wrong_order_give_no_share() {
         let before = reading(100, 50, 10);
-        assert_eq!(others(&before, &reading(110, 60, 10)), None);
-        assert_eq!(others(&before, &reading(90, 60, 10)), None);
+        assert_eq!(share_of_others(&before, &reading(110, 60, 10)), None);
+        assert_eq!(share_of_others(&before, &reading(90, 60, 10)), None);
     }
 
     #[test]
     fn own_time_above_the_busy_time_leaves_nothing_for_others() {
         // Our own clock runs ahead of the system's by a tick or two.
-        let share = others(&reading(100, 50, 10), &reading(300, 250, 213));
+        let share = share_of_others(&reading(100, 50, 10), &reading(300, 250, 213));
         assert_eq!(share, Some(0.0));
     }
 
@@ -312,7 +314,7 @@ mod tests {
     fn a_machine_is_busy_for_a_while_or_not_at_all() {
         let mut judge = LoadJudge::default();
         let mut busy_after = |shares: &[f64]| {
-            let loads = shares.iter().map(|share| judge.take(*share, 2));
+            let loads = shares.iter().map(|share| judge.add_window(*share, 2));
             loads.last().flatten().map(|load| load.busy)
         };
         assert_eq!(busy_after(&[0.9, 0.9]), None, "two windows are too few");
@@ -330,7 +332,10 @@ mod tests {
 
     #[test]
     fn the_limit_is_most_of_a_core() {
-        assert_eq!([1, 2, 8, 64].map(limit), [0.15, 0.15, 0.093_75, 0.05]);
+        assert_eq!(
+            [1, 2, 8, 64].map(disturbing_share),
+            [0.15, 0.15, 0.093_75, 0.05]
+        );
     }
 
     #[test]

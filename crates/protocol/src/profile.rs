@@ -21,7 +21,7 @@ pub struct KernelRow {
     /// The time of all calls in milliseconds.
     pub ms: f64,
     /// The beginning and the length of each call in nanoseconds. Beginnings count from the first call of the phase. Empty if the device
-    /// does not tell them.
+    /// does not report them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub slices: Vec<(u64, u64)>,
     /// The floating-point operations of all calls, computed from the shapes.
@@ -128,7 +128,8 @@ pub struct TopKernel {
     pub gb_per_s: Option<f64>,
     pub flop_per_byte: Option<f64>,
     /// The share of the speed that the device's measured peaks allow at that intensity; 1 is all of it.
-    pub roof_share: Option<f64>,
+    #[serde(rename = "roof_share")]
+    pub peak_share: Option<f64>,
     /// The reason why the work is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_work: Option<String>,

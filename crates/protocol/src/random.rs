@@ -52,7 +52,7 @@ pub fn unpredictable_seed() -> u64 {
     1 + RandomState::new().build_hasher().finish() % 999_999
 }
 
-/// Returns the 64-bit FNV-1a hash of some bytes, which is equal on every machine. Offset basis and prime are those of the published
+/// Returns the 64-bit FNV-1a hash of some bytes, which is equal on every machine. The numbers are the offset basis and the prime of the published
 /// algorithm.
 pub fn hash(bytes: impl Iterator<Item = u8>) -> u64 {
     bytes.fold(0xcbf2_9ce4_8422_2325, |h, b| {

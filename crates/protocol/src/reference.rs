@@ -109,14 +109,16 @@ pub fn contents(
     inputs: &[Vec<u32>],
     guard: usize,
 ) -> Vec<Vec<u32>> {
-    let mut inputs = inputs.iter();
+    let mut next_inputs = inputs.iter();
     spec.bindings
         .iter()
         .zip(counts)
         .map(|(binding, count)| {
             let mut words = match binding.role {
                 KernelRole::Out => Vec::new(),
-                KernelRole::In | KernelRole::InOut => inputs.next().cloned().unwrap_or_default(),
+                KernelRole::In | KernelRole::InOut => {
+                    next_inputs.next().cloned().unwrap_or_default()
+                }
             };
             words.resize(*count, POISON);
             words.resize(count + guard, marker_past_end(binding));
@@ -163,7 +165,7 @@ pub fn inputs(
     seed: u64,
 ) -> Result<Vec<Vec<u32>>, String> {
     // Each drawn shape has its own numbers.
-    let seed = if shape.is_drawn() {
+    let shape_seed = if shape.is_drawn() {
         seed ^ hash(shape.label.bytes())
     } else {
         seed
@@ -173,13 +175,13 @@ pub fn inputs(
         if binding.role == KernelRole::Out {
             continue;
         }
-        let mut rng = Rng::named(seed, "kernel input", number);
+        let mut rng = Rng::named(shape_seed, "kernel input", number);
         let count = binding.count.value(&shape.sizes)?;
         let own = *shape.fill.get(&binding.name).unwrap_or(&binding.fill);
         if let Some(below) = &binding.below {
             let kind = values.map_or(own, kind_of_integers);
-            let below = below.value(&shape.sizes)?;
-            read.push(draw_integers(kind, below, count, &mut rng));
+            let limit = below.value(&shape.sizes)?;
+            read.push(draw_integers(kind, limit, count, &mut rng));
             continue;
         }
         let row = binding.count.row(&shape.sizes).max(1);
@@ -197,7 +199,7 @@ pub fn inputs(
     Ok(read)
 }
 
-/// Returns the kind of integers that a buffer holds while all other buffers hold numbers of `kind`.
+/// Returns the kind of integers for a buffer of indices, if all other buffers hold numbers of `kind`.
 fn kind_of_integers(kind: KernelFill) -> KernelFill {
     let kinds = KernelFill::OF_INTEGERS;
     let index = KernelFill::DRAWN.iter().position(|drawn| *drawn == kind);
@@ -221,7 +223,8 @@ fn draw_integers(kind: KernelFill, below: u64, count: u64, rng: &mut Rng) -> Vec
 
 /// Draws the `count` elements of a buffer whose rows have `row` elements. `numbers` are those of the learner's text.
 fn draw_floats(kind: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mut Rng) -> Vec<f32> {
-    let (mut constant, mut outlier) = (0.0, 0);
+    let mut constant = 0.0;
+    let mut outlier = 0;
     let mut between = |from: f64, to: f64| from * (to / from).powf(rng.uniform());
     let size = match kind {
         KernelFill::Far => between(1e5, 1e8),
@@ -230,12 +233,12 @@ fn draw_floats(kind: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mu
         KernelFill::Beneath => numbers.iter().copied().fold(1.0, f64::max),
         _ => 0.0,
     };
-    let draw = |at: u64| {
+    let draw = |index: u64| {
         match kind {
             // A multiple of 1/8, because f32 sums of such a number and of its square are exact.
-            KernelFill::Constant if at == 0 => constant = (1 + rng.below(24)) as f64 / 8.0,
-            KernelFill::Outlier if at.is_multiple_of(row) => {
-                outlier = at + rng.below(row as usize) as u64;
+            KernelFill::Constant if index == 0 => constant = (1 + rng.below(24)) as f64 / 8.0,
+            KernelFill::Outlier if index.is_multiple_of(row) => {
+                outlier = index + rng.below(row as usize) as u64;
             }
             _ => {}
         }
@@ -247,7 +250,7 @@ fn draw_floats(kind: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mu
             KernelFill::Tiny => 1e-8 * rng.normal(),
             KernelFill::Zero => 0.0,
             KernelFill::Constant => constant,
-            KernelFill::Outlier if at == outlier => size,
+            KernelFill::Outlier if index == outlier => size,
             KernelFill::Outlier => rng.normal(),
             KernelFill::Written if numbers.is_empty() || rng.below(4) == 0 => rng.normal(),
             KernelFill::Written => {
@@ -263,8 +266,8 @@ fn draw_floats(kind: KernelFill, numbers: &[f64], count: u64, row: u64, rng: &mu
             KernelFill::Sparse if rng.below(8) == 0 => 0.0,
             KernelFill::Sparse => rng.normal(),
             KernelFill::Huge => size * rng.normal(),
-            KernelFill::Rising => rng.normal() + 4.0 * at as f64,
-            KernelFill::Falling => rng.normal() - 4.0 * at as f64,
+            KernelFill::Rising => rng.normal() + 4.0 * index as f64,
+            KernelFill::Falling => rng.normal() - 4.0 * index as f64,
             // `draw_integers` draws these.
             KernelFill::Index | KernelFill::Repeated | KernelFill::Sorted => 0.0,
         };
@@ -293,8 +296,8 @@ impl Difference {
     }
 }
 
-/// Compares each element with its expected value. An error may be as large as rounding explains, but at most `most`. Returns `None` when
-/// the lengths differ.
+/// Compares each element with its expected value. The bound of an error is what rounding explains, but at most `most`. Returns `None` if the
+/// lengths differ.
 pub fn differences<'a>(
     expected: &'a [Real],
     found: &'a [u32],
@@ -302,23 +305,21 @@ pub fn differences<'a>(
     most: f64,
 ) -> Option<impl Iterator<Item = Difference> + Clone + use<'a>> {
     let all = (expected.iter().zip(found).enumerate()).map(move |(at, (real, word))| {
-        let (found, bound) = (element.number(*word), real.bound().min(most));
+        let found = element.number(*word);
+        let bound = real.bound().min(most);
         // An element beyond the range of f32 has no right value, so any value is accepted.
         let accepted =
             found == real.value || real.value.is_nan() || real.value.abs() > f64::from(f32::MAX);
         let error = (found - real.value).abs();
-        let share = if error.is_nan() {
+        let share = if accepted || error.is_infinite() && bound.is_infinite() {
+            0.0
+        } else if error.is_nan() {
             f64::INFINITY
         } else {
             error / bound
         };
         Difference {
-            // An infinite error within an infinite bound gives NaN.
-            share: if accepted || share.is_nan() {
-                0.0
-            } else {
-                share
-            },
+            share,
             at,
             expected: real.value,
             found,

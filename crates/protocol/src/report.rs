@@ -6,7 +6,7 @@ mod step;
 
 use serde::{Deserialize, Serialize};
 
-use super::roof::Roof;
+use super::peaks::Peaks;
 use super::run::{Device, RunSpec, Slot, is_zero};
 
 pub use finished::*;
@@ -26,7 +26,7 @@ pub struct Hello {
     pub cores: u32,
     /// The date of the run in UTC, `YYYY-MM-DD`.
     pub date: String,
-    /// The name of the host on which another program runs; our engine does not tell it.
+    /// The name of the host on which another program runs; our engine leaves it out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
@@ -42,7 +42,7 @@ pub struct LogMessage {
 /// One device, as `doctor` and the device list show it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DeviceInfo {
-    /// The word for `--device`.
+    /// The value of `--device` that selects it.
     pub select: String,
     pub device: Device,
     /// The interface to the device: `Vulkan`, `Metal`, `flex`…
@@ -53,7 +53,8 @@ pub struct DeviceInfo {
     /// A further note for a learner; it may be empty.
     pub note: String,
     /// The measured peaks; `None` if they are not known yet.
-    pub roof: Option<Roof>,
+    #[serde(rename = "roof")]
+    pub peaks: Option<Peaks>,
 }
 
 /// A run begins, or goes on with other knobs.
@@ -75,7 +76,8 @@ pub struct Started {
     /// The step at which the run begins: above 0 when knobs were changed in mid-run.
     pub from_step: u64,
     /// The measured peaks of the device.
-    pub roof: Option<Box<Roof>>,
+    #[serde(rename = "roof")]
+    pub peaks: Option<Box<Peaks>>,
     /// True for one of two runs that are measured in turns: its steps begin at 0 and its times belong to the pair.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paired: bool,
@@ -120,7 +122,7 @@ pub struct ForeignRun {
     pub tokens: Option<u64>,
     /// The step at which the run begins: above 0 if it goes on from a checkpoint.
     pub from_step: u64,
-    /// It trains beside a run of the other slot and never goes on with that run's weights.
+    /// True if the run trains beside a run of the other slot and never goes on with that run's weights.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub apart: bool,
 }
@@ -191,11 +193,13 @@ pub struct Memory {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lint {
     pub name: String,
+    /// The figures that cannot be true, or should not be, as a sentence.
     pub why: String,
+    /// The advice, as a sentence.
     pub next: String,
 }
 
-/// The engine could not do something. It goes on with its other work unless `reason` says that it ends.
+/// The engine could not do something. It goes on with its other work, unless `reason` announces its end.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Failed {
     pub kind: FailedKind,

@@ -80,7 +80,7 @@ impl Slot {
         }
     }
 
-    /// Returns true for A, which events do not name where a slot was added to them later.
+    /// Returns true for A. Events that got their slot in a later version leave A out of their JSON.
     pub(crate) fn is_a(&self) -> bool {
         *self == Self::A
     }

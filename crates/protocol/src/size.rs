@@ -12,11 +12,11 @@ pub type Sizes = BTreeMap<String, u64>;
 
 /// Returns the sizes as a text: `M = 17, N = 33`.
 pub fn with_names(sizes: &Sizes) -> String {
-    let named: Vec<_> = sizes
+    sizes
         .iter()
         .map(|(name, size)| format!("{name} = {size}"))
-        .collect();
-    named.join(", ")
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 /// The largest size, and the largest number of elements or workgroups.
@@ -132,13 +132,13 @@ impl fmt::Display for SizeProduct {
 
 impl Factor {
     fn parse(text: &str) -> Result<Self, String> {
-        let text = text.trim();
-        match text.parse::<u64>() {
+        let word = text.trim();
+        match word.parse::<u64>() {
             Ok(0) => Err("a factor or a divisor of 0 leaves nothing; write 1 or more".to_owned()),
             Ok(n) => Ok(Self::Number(n)),
-            Err(_) if is_size_name(text) => Ok(Self::Name(text.to_owned())),
+            Err(_) if is_size_name(word) => Ok(Self::Name(word.to_owned())),
             Err(_) => Err(format!(
-                "`{text}` is neither a number nor a size; write a product such as `N * M / 64`"
+                "`{word}` is neither a number nor a size; write a product such as `N * M / 64`"
             )),
         }
     }

@@ -1,4 +1,4 @@
-//! The story of a stream of events. Screen, report, summary, tables and lints read their figures here, and work out nothing from events.
+//! The story of a stream of events. Screen, report, summary, tables and lints read their figures here, and work nothing out from events.
 //!
 //! A [`RunStory`] has all figures of one run, and a figure is reached only through its run. A [`StreamStory`] has the runs of a stream.
 //! When a run begins, it decides to which run the next events belong:
@@ -27,7 +27,7 @@ pub use phases::PhaseName;
 pub use ranks::{RankPhase, rank_phases};
 pub use run::{RunStory, StepReading};
 pub use series::{Bucket, Series, ThinCurve};
-pub use unpaired::{Unpaired, unpaired};
+pub use unpaired::{Unpaired, compare_unpaired};
 
 use crate::stats::roofline::better;
 use crate::{Event, Hello, Load, Pair, RankReading, Slot};
@@ -84,8 +84,8 @@ impl StreamStory {
         }
     }
 
-    /// Takes an event in. `at_ms` is the reader's clock in milliseconds.
-    pub fn hear(&mut self, event: &Event, at_ms: u64) {
+    /// Adds an event to the story. `at_ms` is the reader's clock in milliseconds.
+    pub fn on_event(&mut self, event: &Event, at_ms: u64) {
         match event {
             Event::Hello(hello) => self.hello.clone_from(hello),
             Event::Load(load) => self.load = Some(load.clone()),
@@ -94,18 +94,18 @@ impl StreamStory {
             Event::Run(run) => self.begin(run.into(), at_ms),
             Event::Calibrated { .. } => {
                 for run in self.slots.iter_mut().chain(&mut self.earlier) {
-                    run.note(event, at_ms);
+                    run.on_event(event, at_ms);
                 }
             }
-            Event::Pair(pair) => self.note_pair(pair),
+            Event::Pair(pair) => self.keep_pair(pair),
             Event::Finished(finished) => match &finished.pair {
                 // The summary of a comparison belongs to no single run.
-                Some(pair) => self.note_pair(pair),
-                None => self.note(finished.slot, event, at_ms),
+                Some(pair) => self.keep_pair(pair),
+                None => self.pass_on(finished.slot, event, at_ms),
             },
             other => {
                 if let Some(slot) = other.slot() {
-                    self.note(slot, other, at_ms);
+                    self.pass_on(slot, other, at_ms);
                 }
             }
         }
@@ -129,21 +129,24 @@ impl StreamStory {
         self.share_peaks();
     }
 
+    /// Begins a run that trains alone: a new run, or one that goes on.
     fn begin_run(&mut self, run: RunDescription, at_ms: u64) {
         let slot = run.slot;
         let from_step = run.from_step;
         let training = self.training.take();
-        let before = match (from_step, run.apart) {
-            (0, _) => None,
-            (_, false) => training,
-            (_, true) => self.current(slot).map(|own| Training {
+        let before = if from_step == 0 {
+            None
+        } else if run.apart {
+            self.current(slot).map(|own| Training {
                 number: own.number,
                 slot,
                 weights: own.weights,
-            }),
+            })
+        } else {
+            training
         };
         if let Some(before) = before
-            && let Some(trained) = self.numbered(before.number)
+            && let Some(trained) = self.run_mut(before.number)
         {
             trained.trained_to = Some(from_step);
         }
@@ -302,31 +305,33 @@ impl StreamStory {
     }
 
     /// Returns the run with this number; `None` if it was forgotten.
-    fn numbered(&mut self, number: u64) -> Option<&mut RunStory> {
+    fn run_mut(&mut self, number: u64) -> Option<&mut RunStory> {
         self.slots
             .iter_mut()
             .chain(&mut self.earlier)
             .find(|run| run.has_begun() && run.number == number)
     }
 
-    fn note(&mut self, slot: Slot, event: &Event, at_ms: u64) {
+    /// Passes an event on to the run that the events of a slot belong to.
+    fn pass_on(&mut self, slot: Slot, event: &Event, at_ms: u64) {
         let in_pairs = self.paired[slot as usize];
-        if let Some(run) = self.numbered(self.current[slot as usize]) {
+        if let Some(run) = self.run_mut(self.current[slot as usize]) {
             // The steps of pairs begin at 0 again, and must not change the curve of a run.
             if run.of_pairs || !(in_pairs && matches!(event, Event::Step(_))) {
-                run.note(event, at_ms);
+                run.on_event(event, at_ms);
             }
         }
     }
 
-    fn note_pair(&mut self, pair: &Pair) {
+    /// Keeps a report of a comparison, which replaces the earlier ones of its stage.
+    fn keep_pair(&mut self, pair: &Pair) {
         if pair.n == 0 {
             return;
         }
         let stage = self.current(Slot::A).map_or(0, |run| run.description.stage);
         self.pairs.retain(|(other, _)| *other != stage);
         self.pairs.push((stage, pair.clone()));
-        if let Some(b) = self.numbered(self.current[Slot::B as usize])
+        if let Some(b) = self.run_mut(self.current[Slot::B as usize])
             && pair.done
         {
             b.pair = Some(pair.clone());
@@ -336,11 +341,11 @@ impl StreamStory {
     /// Gives A and B the best peaks that are known of their device, if it is one device.
     fn share_peaks(&mut self) {
         let [a, b] = self.slots.each_mut().map(|run| &mut run.description);
-        if let (Some(roof_a), Some(roof_b)) = (&mut a.roof, &mut b.roof)
+        if let (Some(peaks_a), Some(peaks_b)) = (&mut a.peaks, &mut b.peaks)
             && a.device == b.device
         {
-            **roof_a = better(roof_a.as_ref().clone(), roof_b.as_ref().clone());
-            roof_b.clone_from(roof_a);
+            **peaks_a = better(peaks_a.as_ref().clone(), peaks_b.as_ref().clone());
+            peaks_b.clone_from(peaks_a);
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Puts the sizes of a shape into a learner's kernel: the number of N replaces `{{N}}`. The filled text remembers where each piece came
-//! from, so that a message about it names a place in the learner's file.
+//! Puts the sizes of a shape into a learner's kernel: the number of N replaces `{{N}}`. The filled text keeps the origin of each piece, so that a
+//! message about it names a place in the learner's file.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,20 +15,21 @@ pub struct FilledTemplate {
 impl FilledTemplate {
     /// Returns the bytes of the original from which the bytes `range` of the filled text came.
     pub fn origin(&self, range: &Range<usize>) -> Range<usize> {
-        let start = self.at(range.start, false);
-        start..self.at(range.end, true).max(start)
+        let start = self.offset_in_original(range.start, false);
+        start..self.offset_in_original(range.end, true).max(start)
     }
 
-    /// Returns the place in the original of the byte offset `at`. Inside a size that is the start of its placeholder or, for the end of
-    /// a range, its end.
-    fn at(&self, at: usize, end: bool) -> usize {
+    /// Returns the byte of the original that a byte of the filled text came from. A byte of a size came from the start of its placeholder. If
+    /// `is_end` is true, the byte ends a range, and the end of a range inside a size is the end of the placeholder.
+    fn offset_in_original(&self, offset: usize, is_end: bool) -> usize {
         // The end of a range belongs to the piece before it.
-        let before = |(filled, _): &&(Range<usize>, _)| filled.start + usize::from(end) <= at;
-        match self.sizes.iter().rfind(before) {
-            None => at,
-            Some((filled, original)) if end && at <= filled.end => original.end,
-            Some((filled, original)) if at < filled.end => original.start,
-            Some((filled, original)) => original.end + (at - filled.end),
+        let is_before =
+            |(filled, _): &&(Range<usize>, _)| filled.start + usize::from(is_end) <= offset;
+        match self.sizes.iter().rfind(is_before) {
+            None => offset,
+            Some((filled, original)) if is_end && offset <= filled.end => original.end,
+            Some((filled, original)) if offset < filled.end => original.start,
+            Some((filled, original)) => original.end + (offset - filled.end),
         }
     }
 }
@@ -50,8 +51,10 @@ pub fn fill(original: &str, sizes: &BTreeMap<String, u64>) -> Result<FilledTempl
     let mut done = 0;
     while let Some((place, name)) = next_placeholder(original, done) {
         let Some(size) = sizes.get(name) else {
-            let name = name.to_owned();
-            return Err(UnknownSize { name, place });
+            return Err(UnknownSize {
+                name: name.to_owned(),
+                place,
+            });
         };
         filled.text += &original[done..place.start];
         let start = filled.text.len();
@@ -69,8 +72,9 @@ fn next_placeholder(text: &str, mut from: usize) -> Option<(Range<usize>, &str)>
         let start = from + text[from..].find("{{")?;
         let length = text[start + 2..].find("}}")?;
         let name = text[start + 2..start + 2 + length].trim();
-        let word = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
-        if word {
+        let is_word =
+            !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
+        if is_word {
             return Some((start..start + length + 4, name));
         }
         from = start + 1;

@@ -24,7 +24,7 @@ pub fn highest_first_loss(ln_vocab: f64) -> f64 {
 
 /// The share of ln V by which the first loss of a mystery's solution may differ from ln V.
 pub const FIRST_LOSS_NEAR: f64 = 0.03;
-/// The nats by which a loss must lie below ln V to count as learning, or below the data's entropy to count as a leak.
+/// The nats by which a loss must be below ln V to count as learning, or below the data's entropy to count as a leak.
 pub const LOSS_MOVED: f64 = 0.05;
 /// The root mean square of the residual stream that no working model reaches: ordinary ones stay below 100, and f16 ends at 65,504.
 pub const STREAM_LARGE: f64 = 1e3;

@@ -30,8 +30,8 @@ pub fn show(x: f64, decimals: usize) -> String {
     let plain = format!("{:.decimals$}", x.abs());
     let whole = plain.find('.').unwrap_or(plain.len());
     let mut text = if x < 0.0 { "-" } else { "" }.to_owned();
-    for (i, digit) in plain.char_indices() {
-        if i > 0 && i < whole && (whole - i).is_multiple_of(3) {
+    for (index, digit) in plain.char_indices() {
+        if index > 0 && index < whole && (whole - index).is_multiple_of(3) {
             text.push(',');
         }
         text.push(digit);
@@ -134,7 +134,8 @@ pub fn duration(x: f64) -> String {
 /// Returns a number of bytes in the unit that reads best: `1.5 GiB`.
 pub fn bytes(n: u64) -> String {
     const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
-    let (mut scaled, mut unit) = (n as f64, 0);
+    let mut scaled = n as f64;
+    let mut unit = 0;
     while scaled >= 1024.0 && unit + 1 < UNITS.len() {
         scaled /= 1024.0;
         unit += 1;

@@ -76,7 +76,7 @@ impl ParsedText {
     /// Returns the exercise's plain loop at the shape of this text. The first call parses it.
     ///
     /// # Errors
-    /// Says why the plain loop cannot be parsed.
+    /// Fails if the plain loop cannot be parsed, with the reason.
     pub fn reference(&self, spec: &KernelSpec, sizes: &Sizes) -> Result<&Reference, String> {
         match self.reference.get() {
             Some(reference) => Ok(reference),
@@ -129,7 +129,7 @@ fn unknown_size(text: &str, unknown: &UnknownSize, sizes: &Sizes) -> KernelError
     )
 }
 
-/// Marks the error of a text that is valid WGSL and that no device would launch.
+/// Marks an error as one of valid WGSL that no device would launch.
 fn refused_at_launch(error: KernelError) -> KernelError {
     KernelError {
         launch: true,
@@ -165,7 +165,7 @@ impl Source<'_> {
             .unwrap_or(0..0)
     }
 
-    /// Parses the text and applies every rule and limit, cheap ones and those that protect the parser first.
+    /// Parses the text and applies every rule and limit. Cheap ones and those that protect the parser come first.
     fn check(&self, spec: &KernelSpec) -> Result<(KernelFacts, Module, ModuleInfo), KernelError> {
         let code = without_comments(&self.filled.text);
         let (extensions, capabilities): (&[&str], _) = if spec.matrix_cores {
@@ -215,6 +215,9 @@ fn bytes_of(span: Span) -> Range<usize> {
 
 /// Returns every function of a module, the entry points last.
 fn functions(module: &Module) -> impl Iterator<Item = &Function> {
-    let called = module.functions.iter().map(|(_, function)| function);
-    called.chain(module.entry_points.iter().map(|entry| &entry.function))
+    module
+        .functions
+        .iter()
+        .map(|(_, function)| function)
+        .chain(module.entry_points.iter().map(|entry| &entry.function))
 }

@@ -12,7 +12,11 @@ use events::event;
 use strategies::{command, number};
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig {
+        cases: 256,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    })]
 
     #[test]
     fn a_command_is_read_back_from_its_line(command in command()) {
@@ -32,11 +36,8 @@ proptest! {
     #[test]
     fn a_cut_line_is_an_error_and_causes_no_panic(event in event(), share in 0.0..1.0_f64) {
         let text = serde_json::to_string(&StreamLine { t: 1.0, event }).expect("plain data");
-        let mut at = (text.len() as f64 * share) as usize;
-        while !text.is_char_boundary(at) {
-            at -= 1;
-        }
-        prop_assert!(serde_json::from_str::<StreamLine>(&text[..at]).is_err());
+        let end = text.floor_char_boundary((text.len() as f64 * share) as usize);
+        prop_assert!(serde_json::from_str::<StreamLine>(&text[..end]).is_err());
     }
 }
 

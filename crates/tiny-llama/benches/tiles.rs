@@ -1,23 +1,23 @@
-//! Measures the planner's table of tiles again: `cargo bench --bench tiles -- small f16` says for each product of a step which tile is
-//! fastest, and which one the planner takes. Presets and formats (`f32`, `f16`, `split`) may be named; all formats of the device otherwise.
+//! Measures the planner's table of tiles again. `cargo bench --bench tiles -- small f16` prints for each product of a step which tile is fastest,
+//! and which one the planner takes. The arguments are presets and formats (`f32`, `f16`, `split`); without any, it measures `small` in all
+//! formats of the device.
 
 use std::time::Instant;
 
-use burn::cubecl::future::block_on;
 use burn::tensor::{Device, DeviceKind};
-use burn_wgpu::wgpu;
 use protocol::config::{Preset, RunConfig};
 use tiny_llama::ops::adapter;
 use tiny_llama::ops::format::Format;
 use tiny_llama::ops::linear::{TileRun, tile_runs};
 
-/// Launches that are measured together, and measurements of which the median counts.
+/// The number of launches that are measured together.
 const LAUNCHES: u32 = 20;
+/// The number of measurements, of which the median counts.
 const ROUNDS: usize = 5;
 
 fn main() {
     let named: Vec<String> = std::env::args().skip(1).collect();
-    // `cargo test --all-targets` runs this without the flag: it measures nothing there.
+    // `cargo test --all-targets` runs this file without the flag.
     if !named.iter().any(|argument| argument == "--bench") {
         return println!("tiles: nothing is measured here; cargo bench --bench tiles");
     }
@@ -32,17 +32,20 @@ fn main() {
         ("f16", Format::Native),
         ("split", Format::Split),
     ];
-    let known = |(name, format): &(&str, Format)| {
-        let wanted = is_named(name) || !formats.iter().any(|(it, _)| is_named(it));
-        wanted && (has_matrix_cores() || !format.on_matrix_cores())
+    let names_no_format = !formats.iter().any(|(name, _)| is_named(name));
+    let is_measured = |(name, format): &(&str, Format)| {
+        (is_named(name) || names_no_format)
+            && (adapter::is_any_with_matrix_cores() || !format.on_matrix_cores())
     };
-    let presets = named.iter().filter_map(|argument| argument.parse().ok());
-    let mut presets: Vec<Preset> = presets.collect();
+    let mut presets: Vec<Preset> = named
+        .iter()
+        .filter_map(|argument| argument.parse().ok())
+        .collect();
     if presets.is_empty() {
         presets.push(Preset::Small);
     }
     for preset in presets {
-        for (name, format) in formats.iter().filter(|format| known(format)) {
+        for (name, format) in formats.iter().filter(|format| is_measured(format)) {
             for (product, sizes, transposed) in products(preset) {
                 let [rows, columns, inner] = sizes;
                 println!("\n{preset:?} {name}, {product}: {rows} × {columns} over {inner}");
@@ -54,10 +57,10 @@ fn main() {
 
 /// Prints the times of tiles, the fastest first.
 fn report(device: &Device, tiles: Vec<TileRun>) {
-    let timed = tiles
+    let mut timed: Vec<(f64, TileRun)> = tiles
         .into_iter()
-        .map(|tile| (microseconds(device, &tile), tile));
-    let mut timed: Vec<(f64, TileRun)> = timed.collect();
+        .map(|tile| (microseconds(device, &tile), tile))
+        .collect();
     timed.sort_by(|(a, _), (b, _)| a.total_cmp(b));
     for (i, (time, tile)) in timed.iter().enumerate() {
         let wins = if i == 0 { "  fastest" } else { "" };
@@ -66,7 +69,7 @@ fn report(device: &Device, tiles: Vec<TileRun>) {
     }
 }
 
-/// The median time of a launch; the first one, which compiles, does not count.
+/// Returns the median time of a launch in µs. The first launch, which compiles, does not count.
 fn microseconds(device: &Device, tile: &TileRun) -> f64 {
     let wait = || device.sync().expect("the device works");
     tile.launch();
@@ -81,13 +84,14 @@ fn microseconds(device: &Device, tile: &TileRun) -> f64 {
     times[ROUNDS / 2]
 }
 
+/// The name of a product; its rows, columns and inner dimension; and whether A and B are stored transposed.
 type NamedProduct = (String, [usize; 3], [bool; 2]);
 
-/// The products of a block and of the head, forward and backward: names, rows, columns and inner dimension, and whether A and B are
-/// stored transposed.
+/// Returns the products of a block and of the head, forward and backward.
 fn products(preset: Preset) -> Vec<NamedProduct> {
     let config = RunConfig::preset(preset);
-    let (model, n) = (&config.model, config.train.batch * config.train.context);
+    let model = &config.model;
+    let n = config.train.batch * config.train.context;
     let d = model.hidden;
     let kv = d / model.heads * model.kv_heads;
     let layers = [
@@ -97,7 +101,7 @@ fn products(preset: Preset) -> Vec<NamedProduct> {
         ("down", model.ffn, d),
         ("head", d, model.vocab),
     ];
-    let all = layers.map(|(name, inputs, outputs)| {
+    let by_layer = layers.map(|(name, inputs, outputs)| {
         [
             (name.to_owned(), [n, outputs, inputs], [false, true]),
             (
@@ -108,15 +112,5 @@ fn products(preset: Preset) -> Vec<NamedProduct> {
             (format!("dW of {name}"), [outputs, inputs, n], [true, false]),
         ]
     });
-    all.concat()
-}
-
-fn has_matrix_cores() -> bool {
-    let backends = wgpu::Backends::PRIMARY;
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
-        backends,
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
-    let adapters = block_on(instance.enumerate_adapters(backends));
-    adapters.iter().any(adapter::has_matrix_cores)
+    by_layer.concat()
 }

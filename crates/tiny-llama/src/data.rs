@@ -1,4 +1,6 @@
-//! Training tokens: a seeded Markov chain whose entropy rate is known, or uniform noise.
+//! Training tokens: a seeded Markov chain whose entropy rate is known, or uniform noise. The entropy rate is the lowest loss that a model can
+//! reach, so the screen can show how far a loss is above it.
+//!
 //! Every batch is fresh and depends only on seed and step, so two runs of one seed see the same tokens.
 
 use protocol::config::{Data, RunConfig};
@@ -9,17 +11,17 @@ const SUCCESSORS: usize = 8;
 /// The power iteration for the stationary distribution has this many sweeps; the chain mixes in far fewer.
 const SWEEPS: usize = 200;
 
-/// A batch has inputs and the tokens that follow them, `batch × context` each, row-major.
+/// A batch of inputs and of the tokens that follow them, `[batch, context]` each, row-major.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     pub inputs: Vec<i32>,
     pub targets: Vec<i32>,
 }
 
-/// A source of batches.
+/// The source of a run's batches.
 #[derive(Clone, Debug)]
 pub struct BatchSource {
-    /// The chain is `None` if the data is noise.
+    /// `None` if the data is noise.
     chain: Option<Chain>,
     batch: usize,
     context: usize,
@@ -27,12 +29,14 @@ pub struct BatchSource {
     seed: u64,
 }
 
-/// A chain without self-transitions. `next[token]` holds successors with cumulative probabilities.
+/// A chain in which no token follows itself.
 #[derive(Clone, Debug)]
 struct Chain {
+    /// The successors of each token, with their cumulative probabilities.
     next: Vec<Vec<(i32, f64)>>,
-    /// Each row starts from this cumulative stationary distribution.
+    /// The cumulative probabilities of the stationary distribution, from which the first token of a row is drawn.
     stationary: Vec<f64>,
+    /// The entropy rate in nats.
     entropy: f64,
 }
 
@@ -63,29 +67,29 @@ impl BatchSource {
         let mut inputs = Vec::with_capacity(self.batch * self.context);
         let mut targets = Vec::with_capacity(self.batch * self.context);
         for _ in 0..self.batch {
-            let mut token = self.first(&mut rng);
+            let mut token = self.first_token(&mut rng);
             for _ in 0..self.context {
                 inputs.push(token);
-                token = self.after(token, &mut rng);
+                token = self.token_after(token, &mut rng);
                 targets.push(token);
             }
         }
         Batch { inputs, targets }
     }
 
-    fn first(&self, rng: &mut Rng) -> i32 {
+    fn first_token(&self, rng: &mut Rng) -> i32 {
         match &self.chain {
-            Some(chain) => pick(&chain.stationary, rng.uniform()) as i32,
+            Some(chain) => chosen(&chain.stationary, rng.uniform()) as i32,
             None => rng.below(self.vocab) as i32,
         }
     }
 
-    fn after(&self, token: i32, rng: &mut Rng) -> i32 {
+    fn token_after(&self, token: i32, rng: &mut Rng) -> i32 {
         match &self.chain {
             Some(chain) => {
                 let choices = &chain.next[token as usize];
-                let at = rng.uniform();
-                let found = choices.iter().find(|(_, sum)| at < *sum);
+                let draw = rng.uniform();
+                let found = choices.iter().find(|(_, sum)| draw < *sum);
                 found.or(choices.last()).map_or(token, |choice| choice.0)
             }
             None => rng.below(self.vocab) as i32,
@@ -93,66 +97,83 @@ impl BatchSource {
     }
 }
 
-fn pick(cumulative: &[f64], at: f64) -> usize {
-    let found = cumulative.partition_point(|sum| *sum <= at);
-    found.min(cumulative.len() - 1)
+/// Returns the index that a draw from 0..1 chooses among these cumulative probabilities.
+fn chosen(cumulative: &[f64], draw: f64) -> usize {
+    let index = cumulative.partition_point(|sum| *sum <= draw);
+    index.min(cumulative.len() - 1)
 }
 
 impl Chain {
     fn new(vocab: usize, seed: u64) -> Self {
         let mut rng = Rng::named(seed, "chain", 0);
-        let row = |token: usize| {
-            let mut successors: Vec<(usize, f64)> = Vec::new();
-            while successors.len() < SUCCESSORS.min(vocab - 1) {
-                let next = rng.below(vocab);
-                if next != token && successors.iter().all(|(seen, _)| *seen != next) {
-                    successors.push((next, 0.1 + rng.uniform()));
-                }
-            }
-            let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
-            successors
-                .iter_mut()
-                .for_each(|successor| successor.1 /= total);
-            successors
-        };
-        let rows: Vec<Vec<(usize, f64)>> = (0..vocab).map(row).collect();
-
-        // π ← (π + πP) / 2: the lazy chain has the same stationary distribution and cannot oscillate.
-        let mut share = vec![1.0 / vocab as f64; vocab];
-        for _ in 0..SWEEPS {
-            let mut moved: Vec<f64> = share.iter().map(|p| p / 2.0).collect();
-            for (token, row) in rows.iter().enumerate() {
-                for (next, p) in row {
-                    moved[*next] += share[token] * p / 2.0;
-                }
-            }
-            share = moved;
-        }
+        let rows: Vec<Vec<(usize, f64)>> = (0..vocab)
+            .map(|token| successors(token, vocab, &mut rng))
+            .collect();
+        let stationary = stationary(&rows);
         // H = −Σ π(i) Σ P(i,j) ln P(i,j) (Cover and Thomas, Elements of Information Theory, 4.2).
-        let of_row = |row: &[(usize, f64)]| row.iter().map(|(_, p)| p * p.ln()).sum::<f64>();
-        let parts = rows.iter().zip(&share);
-        let entropy = parts.map(|(row, share)| -share * of_row(row)).sum();
-
-        let mut next: Vec<Vec<(i32, f64)>> = Vec::new();
-        for row in rows {
-            let mut sum = 0.0;
-            let summed = row.into_iter().map(|(next, p)| {
-                sum += p;
-                (next as i32, sum)
-            });
-            next.push(summed.collect());
-        }
-        let mut sum = 0.0;
-        let stationary = share.into_iter().map(|p| {
-            sum += p;
-            sum
-        });
+        let row_sum = |row: &[(usize, f64)]| row.iter().map(|(_, p)| p * p.ln()).sum::<f64>();
         Self {
-            stationary: stationary.collect(),
-            next,
-            entropy,
+            entropy: rows
+                .iter()
+                .zip(&stationary)
+                .map(|(row, share)| -share * row_sum(row))
+                .sum(),
+            stationary: cumulative(stationary),
+            next: rows
+                .into_iter()
+                .map(|row| {
+                    let (tokens, probabilities): (Vec<_>, Vec<_>) = row.into_iter().unzip();
+                    tokens
+                        .into_iter()
+                        .map(|token| token as i32)
+                        .zip(cumulative(probabilities))
+                        .collect()
+                })
+                .collect(),
         }
     }
+}
+
+/// Draws the successors of a token with their probabilities, which add to 1.
+fn successors(token: usize, vocab: usize, rng: &mut Rng) -> Vec<(usize, f64)> {
+    let mut successors: Vec<(usize, f64)> = Vec::new();
+    while successors.len() < SUCCESSORS.min(vocab - 1) {
+        let next = rng.below(vocab);
+        if next != token && successors.iter().all(|(seen, _)| *seen != next) {
+            successors.push((next, 0.1 + rng.uniform()));
+        }
+    }
+    let total: f64 = successors.iter().map(|(_, weight)| weight).sum();
+    for (_, weight) in &mut successors {
+        *weight /= total;
+    }
+    successors
+}
+
+/// Returns the share that each token has of an endless sequence, by power iteration: π ← (π + πP) / 2. The mean of π and πP has the
+/// stationary distribution of P and, unlike πP, cannot oscillate.
+fn stationary(rows: &[Vec<(usize, f64)>]) -> Vec<f64> {
+    let mut share = vec![1.0 / rows.len() as f64; rows.len()];
+    for _ in 0..SWEEPS {
+        let mut moved: Vec<f64> = share.iter().map(|p| p / 2.0).collect();
+        for (token, row) in rows.iter().enumerate() {
+            for (next, p) in row {
+                moved[*next] += share[token] * p / 2.0;
+            }
+        }
+        share = moved;
+    }
+    share
+}
+
+/// Returns the sums of the first 1, 2, 3… probabilities.
+fn cumulative(probabilities: Vec<f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |p| {
+        sum += p;
+        sum
+    };
+    probabilities.into_iter().map(add).collect()
 }
 
 #[cfg(test)]

@@ -24,13 +24,13 @@ use parameters::{Block, Parameters, Projections};
 use protocol::config::{Gradient, Loss, ModelConfig, RunConfig, Swiglu};
 use weights::Weight;
 
-/// The model is the network on one device.
+/// The network on one device.
 #[derive(Clone, Debug)]
 pub struct Model {
     versions: Versions,
     parameters: Parameters,
     device: Device,
-    /// This is true if f16 products may use the device's matrix cores.
+    /// True if f16 products may use the device's matrix cores.
     matrix_cores: bool,
 }
 
@@ -78,7 +78,8 @@ impl Model {
 
     /// Returns the residual stream `[n, d]` after the last block.
     fn blocks(&self, tokens: &Tokens, mut seen: Option<&mut ForwardRecord>) -> Residual<'_> {
-        let (table, inputs) = (self.parameters.embedding(), tokens.inputs.clone()); // [vocab, d], [n]
+        let table = self.parameters.embedding(); // [vocab, d]
+        let inputs = tokens.inputs.clone(); // [n]
         let mut x = Residual::embedding(&self.versions, table, inputs); // [n, d]
         for (layer, block) in self.parameters.blocks().enumerate() {
             self.attention(layer, block, &mut x); // [n, d]
@@ -93,8 +94,10 @@ impl Model {
     /// x += o(attention(rope(q), rope(k), v)) of the normed x; x `[n, d]`.
     fn attention<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
-        let (c, ops) = (self.config(), &self.versions);
-        let (d, kv) = (c.hidden, c.hidden / c.heads * c.kv_heads);
+        let c = self.config();
+        let ops = &self.versions;
+        let d = c.hidden;
+        let kv = c.hidden / c.heads * c.kv_heads;
         let h = x.norm(at("norm1"), block.norm1); // [n, d]
         let y = match block.qkv {
             Projections::Separate([q, k, v]) => {
@@ -116,7 +119,8 @@ impl Model {
     /// x += down(silu(gate)·up) of the normed x; x `[n, d]`.
     fn feed_forward<'a>(&self, layer: usize, block: Block<'a>, x: &mut Residual<'a>) {
         let at = |part| Scope::layer(layer, part);
-        let (c, ops) = (self.config(), &self.versions);
+        let c = self.config();
+        let ops = &self.versions;
         let h = x.norm(at("norm2"), block.norm2); // [n, d]
         let y = match block.gate_up {
             Projections::Separate([gate, up]) if c.swiglu == Swiglu::NaiveKernel => {
@@ -147,14 +151,14 @@ impl Model {
     }
 }
 
-/// These methods set the model up: parameters, knobs, the reference.
 impl Model {
     /// Makes the network with these weights, which are in the order of [`weights::names`].
     ///
     /// # Errors
     /// When the weights are not those of the configuration.
     pub fn new(run: &RunConfig, initial: &[Weight], device: &Device) -> anyhow::Result<Self> {
-        let (config, format) = (run.model.clone(), Format::for_run(run, false));
+        let config = run.model.clone();
+        let format = Format::for_run(run, false);
         Ok(Self {
             parameters: Parameters::new(&config, initial, device)?,
             versions: Versions::new(config, format, run.train.context, device),

@@ -1,18 +1,20 @@
 //! The operations of the model: what each computes forward and backward, in versions that can be compared.
 //!
-//! An operation is plain data with two functions, written once over any backend, and has a folder: `reference` is its formula in burn's
-//! primitives, `fused_cpu` and `fused_gpu` are our kernels, `naive_cpu` and `naive_gpu` are slow ones where a stage teaches with them. Each
-//! has the functions `forward` and, if it has a backward pass of its own, `backward`. Its tests are in `tests/ops`. Running an operation
-//! through `apply` puts it into burn's autodiff graph and, while a step is profiled, into the trace, forward and backward alike.
+//! An operation is plain data with two functions, which are written once for all backends. Its folder has its versions: `reference` is its
+//! formula in burn's primitives, `fused_cpu` and `fused_gpu` are our kernels, and `naive_cpu` and `naive_gpu` are slow kernels with which a
+//! stage teaches. Each has the functions `forward` and, if it has a backward pass of its own, `backward`. Its tests are in `tests/ops`.
+//! Running an operation through `apply` puts it into burn's autodiff graph and, while a step is profiled, into the trace, forward and
+//! backward.
 //!
-//! Every operation of the model is our own, and so is its backward pass. So the same timers stand around the broken and the fixed version, and
-//! around the library's versions, too; burn's autodiff only orders the calls. Every operation carries its scope in its backward state, so no
+//! Every operation of the model is our own, and so is its backward pass. So the same timers are around the broken and the fixed version, and
+//! around the versions that use the library; burn's autodiff only orders the calls. Every operation carries its scope in its backward state, so no
 //! marker operations are needed. The addition of two gradients of one tensor, which burn does by itself, shows as `glue`.
 #![allow(
     unsafe_code,
     clippy::inline_always,
-    reason = "kernels on a GPU are launched unchecked, because each bounds its own indices, which saves a second check in every loop; \
-              those on the CPU choose vector instructions at run time, and their tasks write disjoint parts of one buffer"
+    reason = "GPU kernels bound their own indices, so they are launched without a second check; \
+              CPU kernels choose vector instructions at run time, and their tasks write disjoint \
+              parts of one buffer"
 )]
 
 #[macro_use]
@@ -22,9 +24,9 @@ pub mod adapter;
 pub mod add;
 pub mod attention;
 pub mod backend;
-pub mod compile_progress;
 pub mod cost;
 pub mod cross_entropy;
+pub mod device_progress;
 pub mod embedding;
 pub mod format;
 pub mod fusion;
@@ -62,8 +64,8 @@ use learner_kernel::LivePart;
 
 type AutodiffTensor<B> = Float<Autodiff<B>>;
 
-/// Returns true if a learner's kernels gave what the part's own kernels give, and then marks the span. Only the first launches are
-/// compared.
+/// Returns true if the outputs of a learner's kernels agree with those of the part's own kernels, and then marks the span as the learner's.
+/// Only the first launches are compared; later ones count as right.
 fn agrees<B: Kernels, const N: usize>(
     live: &LivePart,
     found: &[Float<B>],
@@ -73,24 +75,24 @@ fn agrees<B: Kernels, const N: usize>(
         let read = block_on(B::float_into_data(tensor)).ok()?;
         Some(read.iter::<f32>().collect())
     };
-    // What cannot be read is found elsewhere.
+    // A tensor that cannot be read means a lost device, which the step itself reports.
     let agree = |(found, own): (&Float<B>, Float<B>)| {
         let both = values(found.clone()).zip(values(own));
         both.is_none_or(|(found, own)| live.agrees(&found, &own))
     };
     let agrees = !live.is_new() || found.iter().zip(own()).all(agree);
     if agrees {
-        cost::by_learner();
+        cost::mark_learners_kernel();
     }
     agrees
 }
 
 /// A differentiable operation with `N` float inputs and one output.
 pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
-    /// This is the operation's name in the kernel table: `linear`, `rms-norm`…
+    /// The operation's name in the kernel table: `linear`, `rms-norm`…
     const NAME: &'static str;
 
-    /// What the forward pass keeps for the backward pass.
+    /// The values that the forward pass keeps for the backward pass.
     type Saved<B: Kernels>: Clone + Debug + Send + 'static;
 
     /// Returns [`Self::NAME`], or the name of several operations in one launch.
@@ -152,7 +154,7 @@ pub trait Operation<const N: usize>: Clone + Debug + Send + Sync + 'static {
 pub struct Parameter {
     pub name: String,
     pub value: Tensor<2>,
-    /// This is the value in f16, if products on matrix cores read it. Whoever changes the value changes this copy, too.
+    /// A copy of the value in f16, if products on matrix cores read it. Code that changes the value changes this copy, too.
     pub operand: Option<Tensor<2>>,
 }
 
@@ -197,7 +199,7 @@ pub fn apply<O: Operation<N>, const N: usize>(
 #[derive(Clone, Debug)]
 struct Call<O> {
     op: O,
-    /// This is the scope of the operation's spans, forward and backward.
+    /// The rows of the operation's spans in a profile, forward and backward.
     rows: [cost::SpanRow; 2],
 }
 
@@ -209,13 +211,13 @@ impl<O> Call<O> {
         let [row, _] = self.rows;
         let live = learner_kernel::part_in_use(row.scope.part);
         cost::span(row, || {
-            let inputs = inputs.map(B::contiguous);
+            let contiguous = inputs.map(B::contiguous);
             let learner = live.and_then(|live| {
-                let found = self.op.forward_live::<B>(&live, &inputs)?;
-                let own = || [self.op.forward::<B>(inputs.clone()).0];
+                let found = self.op.forward_live::<B>(&live, &contiguous)?;
+                let own = || [self.op.forward::<B>(contiguous.clone()).0];
                 agrees::<B, 1>(&live, std::slice::from_ref(&found.0), own).then_some(found)
             });
-            learner.unwrap_or_else(|| self.op.forward::<B>(inputs))
+            learner.unwrap_or_else(|| self.op.forward::<B>(contiguous))
         })
     }
 
@@ -227,22 +229,22 @@ impl<O> Call<O> {
         O: Operation<N>,
     {
         let nodes = inputs.each_ref().map(|tensor| tensor.node());
-        let inputs = inputs.map(|tensor| tensor.into_primitive());
+        let primitives = inputs.map(|tensor| tensor.into_primitive());
         match Node::<O>(PhantomData)
             .prepare::<NoCheckpointing>(nodes)
             .compute_bound()
             .stateful()
         {
             OpsKind::Tracked(prep) => {
-                let (output, saved) = self.forward::<B, N>(inputs);
+                let (output, saved) = self.forward::<B, N>(primitives);
                 prep.finish((self, saved), output)
             }
-            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(inputs).0),
+            OpsKind::UnTracked(prep) => prep.finish(self.forward::<B, N>(primitives).0),
         }
     }
 }
 
-/// The backward step that stands for an operation in burn's graph.
+/// The backward step of an operation in burn's graph.
 #[derive(Debug)]
 struct Node<O>(PhantomData<O>);
 

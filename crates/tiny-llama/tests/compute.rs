@@ -1,4 +1,4 @@
-//! What is computed: operations, the model, golden values of PyTorch, f16.
+//! The tests of what the model computes: each operation, PyTorch's golden values, and training in f16.
 
 #[path = "support/adapter.rs"]
 mod adapter;

@@ -1,5 +1,5 @@
-//! PyTorch's logits, loss, gradients and one AdamW step, for weights given by a formula, against ours: every knob that
-//! claims the same mathematics, on the CPU device and, where there is an adapter, through wgpu.
+//! Our logits, loss, gradients and one AdamW step against PyTorch's, for weights that a formula gives. Every knob that must not change the
+//! mathematics is tested, on the CPU device and, where there is an adapter, through wgpu.
 
 #[path = "golden/file.rs"]
 mod file;
@@ -16,7 +16,7 @@ fn cpu_reproduces_pytorch_with_every_knob() {
     }
 }
 
-/// Through wgpu: on lavapipe where it is installed, else on whatever adapter there is.
+/// The device is lavapipe where it is installed, otherwise any adapter.
 #[test]
 fn wgpu_reproduces_pytorch() {
     let Some(held) = crate::ops::case::wgpu() else {
@@ -28,7 +28,7 @@ fn wgpu_reproduces_pytorch() {
     }
 }
 
-/// The knobs of f16 and bf16, with the unit roundoff of each: 11 and 8 significant bits.
+/// Returns the knobs of f16 and of bf16 with their unit roundoffs: they have 11 and 8 significant bits.
 fn short_formats(own: bool) -> Vec<(Vec<(&'static str, &'static str)>, f64)> {
     let matmul = if own { "own" } else { "library" };
     let attention = if own { "flash" } else { "composed" };
@@ -37,7 +37,7 @@ fn short_formats(own: bool) -> Vec<(Vec<(&'static str, &'static str)>, f64)> {
             let knobs = vec![
                 ("train.precision", format),
                 ("train.optimizer", "fused"),
-                // A factor for the loss in f16, and a loss that takes one.
+                // In f16 the loss is multiplied by a factor.
                 ("train.loss-scaling", "dynamic"),
                 ("model.matmul", matmul),
                 ("model.attention", attention),
@@ -49,7 +49,7 @@ fn short_formats(own: bool) -> Vec<(Vec<(&'static str, &'static str)>, f64)> {
 }
 
 #[test]
-fn short_formats_are_off_by_their_rounding() {
+fn short_formats_differ_by_no_more_than_their_rounding() {
     let golden = Golden::load();
     let device = burn::tensor::Device::flex().autodiff();
     for own in [false, true] {
@@ -60,10 +60,10 @@ fn short_formats_are_off_by_their_rounding() {
 }
 
 #[test]
-fn the_golden_shapes_are_those_of_the_configuration() {
+fn the_golden_sizes_make_a_valid_configuration_that_is_no_preset() {
     let golden = Golden::load();
     let config = golden.config(&[]);
-    assert!(config.problems().is_empty());
+    assert!(config.problems().is_empty(), "{:?}", config.problems());
     assert_ne!(config, RunConfig::preset(Preset::Tiny));
     assert_eq!(config.model.init, config::Init::Normal002);
 }

@@ -1,4 +1,4 @@
-//! f16 on the CPU device: gradients that become zero without a loss scale, and what they are worth; curves beside f32; overflow.
+//! Training in f16 on the CPU device: gradients that become zero without a loss scale, and the loss curve beside that of f32.
 
 use burn::tensor::{Device, Tensor};
 use protocol::config::{Knob, KnobValue, Preset, RunConfig};
@@ -8,9 +8,10 @@ use tiny_llama::ops::grad_norm;
 use tiny_llama::ops::loss_scale::LossScale;
 use tiny_llama::ops::optimizer::Optimizer;
 
+/// Returns a small configuration of our own kernels with these knobs, given as paths and values.
 fn config(knobs: &[(&str, &str)]) -> RunConfig {
     let mut config = RunConfig::preset(Preset::Tiny);
-    let fast = [
+    let small_and_fast = [
         ("model.qkv", "fused"),
         ("model.attention", "flash"),
         ("model.norm", "fused"),
@@ -23,7 +24,7 @@ fn config(knobs: &[(&str, &str)]) -> RunConfig {
         ("model.heads", "2"),
         ("model.kv-heads", "1"),
     ];
-    for (path, value) in fast.iter().chain(knobs) {
+    for (path, value) in small_and_fast.iter().chain(knobs) {
         let knob = Knob::find(path).expect("known");
         knob.set(&mut config, &KnobValue::from_word(value))
             .expect("valid");
@@ -32,6 +33,7 @@ fn config(knobs: &[(&str, &str)]) -> RunConfig {
     config
 }
 
+/// A training on the CPU device.
 struct Run {
     config: RunConfig,
     model: Model,
@@ -56,34 +58,39 @@ impl Run {
         }
     }
 
-    /// The loss of a step, and its gradients, scaled as the run says.
+    /// Returns the loss of a step and its gradients, which are multiplied by the factor of loss scaling if the run has one.
     fn gradients(&self, step: u64) -> (f64, Vec<Option<Tensor<2>>>) {
         let tokens = Tokens::new(&self.source.batch(step), &self.device);
         let loss = self.model.loss(&tokens, self.scale.as_ref()); // [1, 1]
-        let value = loss.clone().into_data().iter::<f64>().next().expect("one");
+        let value = loss.to_data().iter::<f64>().next().expect("one loss");
         let mut all = loss.backward();
-        let parameters = self.model.parameters();
-        let found = parameters.iter().map(|p| p.value.grad_remove(&mut all));
-        (value, found.collect())
+        let gradients = self
+            .model
+            .parameters()
+            .iter()
+            .map(|parameter| parameter.value.grad_remove(&mut all))
+            .collect();
+        (value, gradients)
     }
 
+    /// Makes one training step and returns its loss.
     fn step(&mut self, step: u64) -> f64 {
-        let (loss, found) = self.gradients(step);
+        let (loss, gradients) = self.gradients(step);
         if let Some(scale) = &mut self.scale {
-            scale.advance(&found.iter().flatten().collect::<Vec<_>>());
+            scale.advance(&gradients.iter().flatten().collect::<Vec<_>>());
         }
         let rate = self.config.train.learning_rate;
         let parameters = self.model.parameters_mut();
         self.optimizer
-            .step(parameters, found, rate, self.scale.as_ref());
+            .step(parameters, gradients, rate, self.scale.as_ref());
         loss
     }
 }
 
-/// The gradient of a logit is about 1 / (vocab · tokens) = 2^-26 here, below half of f16's least number.
+/// The gradient of a logit is about 1 / (vocab · tokens) = 2^-26 here, below half of f16's smallest number 2^-24.
 #[test]
 fn gradients_that_underflow_without_a_scale_survive_with_it() {
-    let zeros = |precision: &str, scaling: &str| {
+    let share_of_zeros = |precision: &str, scaling: &str| {
         let run = Run::new(config(&[
             ("model.layers", "1"),
             ("model.vocab", "16384"),
@@ -91,24 +98,23 @@ fn gradients_that_underflow_without_a_scale_survive_with_it() {
             ("train.precision", precision),
             ("train.loss-scaling", scaling),
         ]));
-        let (_, found) = run.gradients(0);
-        let found: Vec<&Tensor<2>> = found.iter().flatten().collect();
-        let counts = grad_norm::exponents(&found);
+        let (_, gradients) = run.gradients(0);
+        let counts = grad_norm::exponents(&gradients.iter().flatten().collect::<Vec<_>>());
         let all: u64 = counts.iter().flatten().sum();
         let zeros: u64 = counts.iter().map(|counts| counts[0]).sum();
         zeros as f64 / all as f64
     };
-    assert_eq!(zeros("f32", "none"), 0.0);
-    let lost = zeros("f16", "none");
+    assert_eq!(share_of_zeros("f32", "none"), 0.0);
+    let lost = share_of_zeros("f16", "none");
     assert!(lost > 0.5, "{lost}");
-    assert_eq!(zeros("f16", "dynamic"), 0.0);
-    assert_eq!(zeros("bf16", "none"), 0.0);
+    assert_eq!(share_of_zeros("f16", "dynamic"), 0.0);
+    assert_eq!(share_of_zeros("bf16", "none"), 0.0);
 }
 
 /// Two runs from the same weights and tokens drift apart as rounding differs. Means over 50 steps were measured to differ by at
 /// most 0.0005 nats; the bound is ten times that.
 #[test]
-fn a_loss_curve_in_f16_is_that_of_f32() {
+fn a_loss_curve_in_f16_follows_that_of_f32() {
     let curve = |precision: &str| {
         let mut run = Run::new(config(&[
             ("model.layers", "2"),
@@ -119,11 +125,18 @@ fn a_loss_curve_in_f16_is_that_of_f32() {
         ]));
         (0..300).map(|step| run.step(step)).collect::<Vec<f64>>()
     };
-    let (full, half) = (curve("f32"), curve("f16"));
+    let full = curve("f32");
+    let half = curve("f16");
     let mean = |losses: &[f64]| losses.iter().sum::<f64>() / losses.len() as f64;
     assert!(mean(&full[250..]) < mean(&full[..50]) - 1.0, "it learns");
-    let apart = full.chunks(50).zip(half.chunks(50));
-    let apart: Vec<f64> = apart.map(|(a, b)| mean(b) - mean(a)).collect();
-    println!("f16 − f32, means of 50 steps: {apart:.5?}");
-    assert!(apart.iter().all(|x| x.abs() <= 0.005), "{apart:?}");
+    let differences: Vec<f64> = full
+        .chunks(50)
+        .zip(half.chunks(50))
+        .map(|(full, half)| mean(half) - mean(full))
+        .collect();
+    println!("f16 − f32, means of 50 steps: {differences:.5?}");
+    assert!(
+        differences.iter().all(|x| x.abs() <= 0.005),
+        "{differences:?}"
+    );
 }

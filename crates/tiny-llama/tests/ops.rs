@@ -1,6 +1,6 @@
-//! Every version of every operation, run as the model runs it (`ops::apply` on tensors with autodiff): outputs against
-//! the formula in double precision, gradients against the composed path and against central differences of the formula.
-//! On the CPU device, and through wgpu on a CPU driver of Vulkan or else a GPU; where there is neither, they are skipped.
+//! Every version of every operation, run as the model runs it (`ops::apply` on tensors with autodiff). Outputs are compared with the formula in
+//! double precision, gradients with those of the composed version and with central differences of the formula. Each test runs on the CPU
+//! device and through wgpu, on a CPU driver of Vulkan or else on a GPU; without an adapter, the second run is skipped.
 
 #[path = "ops/attention.rs"]
 mod attention;

@@ -1,15 +1,18 @@
-//! Loads and stores of the active lanes: their faults and their counts.
+//! Loads and stores of the active lanes, with their counts and the findings about them.
 
 use std::collections::BTreeMap;
 
-use naga::{AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, TypeInner};
+use naga::{
+    AtomicFunction, Expression, Handle, Scalar, ScalarKind, Span, SubgroupOperation, TypeInner,
+};
 
 use super::arithmetic::f;
 use super::evaluate::ODD;
 use super::execute::copy_lanes;
-use super::finding::{Finding, FindingKind, OtherAccess};
+use super::finding::{Finding, FindingKind, NO_VARIABLE, OtherAccess};
 use super::interpreter::{EarlyEnd, Interpreter};
-use super::memory::{By, Conflict, Epochs};
+use super::memory::{Conflict, Epochs, LaneAccess};
+use super::subgroup::combined;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{Access, AccessCount, AccessKind, OUTSIDE, Unwritten};
 
@@ -17,15 +20,15 @@ use super::{Access, AccessCount, AccessKind, OUTSIDE, Unwritten};
 pub(crate) struct Site {
     span: Span,
     kind: AccessKind,
-    /// For each variable that is accessed here, its number and the accesses by single invocations.
+    /// For each variable that is accessed here, its number and the number of accesses, counting invocations.
     counts: Vec<(usize, u64)>,
 }
 
 impl Interpreter<'_> {
-    /// Returns the number of a site.
+    /// Returns the index of a site, and adds the site if it is new.
     ///
     /// # Errors
-    /// When a program has more sites than a stamp can name.
+    /// When the shader has more sites than the 16 bits of a stamp can name.
     pub(crate) fn site(&mut self, span: Span, kind: AccessKind) -> Result<u16, EarlyEnd> {
         let range = span.to_range().unwrap_or_default();
         let key = (range.start as u32, range.end as u32, kind);
@@ -35,13 +38,16 @@ impl Interpreter<'_> {
         let Ok(site) = u16::try_from(self.sites.len()) else {
             return Err(self.unsupported("this many loads and stores", span));
         };
-        let counts = Vec::new();
-        self.sites.push(Site { span, kind, counts });
+        self.sites.push(Site {
+            span,
+            kind,
+            counts: Vec::new(),
+        });
         self.known_sites.insert(key, site);
         Ok(site)
     }
 
-    /// Loads what a pointer points to into `out`.
+    /// Loads the value that a pointer points to into `out`.
     pub(crate) fn load(
         &mut self,
         frame: usize,
@@ -51,34 +57,22 @@ impl Interpreter<'_> {
         out: &mut LaneValues,
     ) -> Result<(), EarlyEnd> {
         let node = &self.codes[frame].nodes[pointer.index()];
-        let (words, lanes) = (node.size.words as usize, self.lanes);
         let kind = if node.is_atomic() {
             AccessKind::AtomicLoad
         } else {
             AccessKind::Load
         };
-        let from = self.take(frame, pointer, kind, span, mask)?;
-        out.resize(words * lanes);
+        let from = self.take_pointer(frame, pointer, kind, span, mask)?;
+        out.resize(node.size.words as usize * self.lanes);
         if let Some(Root::Shared(variable)) = from.root {
             let leaves = node.leaves(&self.context.layout);
             let site = self.site(span, kind)?;
-            let by = By::new(self.clock_of(variable), (site, kind), mask, &from.words);
-            self.shared[variable].load(&by, &leaves, &mut out.words);
-            self.made(variable, &by, node.size.bytes as u32, 1, &out.words);
+            let access = LaneAccess::new(self.clock_of(variable), (site, kind), mask, &from.words);
+            self.shared[variable].load(&access, &leaves, &mut out.words);
+            self.record_access(variable, &access, node.size.bytes as u32, 1, &out.words);
         } else {
-            let own = self.own(from.root, span)?;
-            if let Some(first) = from.common(mask) {
-                out.words
-                    .copy_from_slice(&own[first * lanes..(first + words) * lanes]);
-            } else {
-                for (at, out) in out.words.chunks_exact_mut(lanes).enumerate() {
-                    for &lane in &mask.lanes {
-                        let (lane, offset) = (lane as usize, from.words[lane as usize]);
-                        let word = || own[(offset as usize + at) * lanes + lane];
-                        out[lane] = if offset == OUTSIDE { 0 } else { word() };
-                    }
-                }
-            }
+            let own = self.own_words(from.root, span)?;
+            load_own(own, &from, mask, &mut out.words);
         }
         if self.exact.is_some() {
             self.load_numbers((node.scalar, span), &from, mask, out)?;
@@ -98,18 +92,17 @@ impl Interpreter<'_> {
     ) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let node = &code.nodes[pointer.index()];
-        let lanes = self.lanes;
         let kind = if node.is_atomic() {
             AccessKind::AtomicStore
         } else {
             AccessKind::Store
         };
-        let to = self.take(frame, pointer, kind, span, mask)?;
+        let to = self.take_pointer(frame, pointer, kind, span, mask)?;
         let from = std::mem::take(&mut self.frames[frame].values[value.index()]);
         if let Some(Root::Shared(variable)) = to.root {
             let leaves = node.leaves(&self.context.layout);
             let site = self.site(span, kind)?;
-            let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
+            let access = LaneAccess::new(self.clock_of(variable), (site, kind), mask, &to.words);
             let vector = match code.function.expressions[pointer] {
                 Expression::Access { base, .. } | Expression::AccessIndex { base, .. } => {
                     let whole = &code.nodes[base.index()];
@@ -120,28 +113,12 @@ impl Interpreter<'_> {
                 }
                 _ => None,
             };
-            self.shared[variable].store(&by, vector, &leaves, &from.words);
-            self.made(variable, &by, node.size.bytes as u32, 1, &from.words);
+            self.shared[variable].store(&access, vector, &leaves, &from.words);
+            self.record_access(variable, &access, node.size.bytes as u32, 1, &from.words);
         } else {
             let all = self.covers(to.root, mask);
-            let own = self.own(to.root, span)?;
-            if let Some(first) = to.common(mask) {
-                let place = &mut own[first * lanes..][..from.words.len()];
-                if all {
-                    place.copy_from_slice(&from.words);
-                } else {
-                    copy_lanes(place, &from.words, mask);
-                }
-            } else {
-                for (at, from) in from.words.chunks_exact(lanes).enumerate() {
-                    for &lane in &mask.lanes {
-                        let (lane, offset) = (lane as usize, to.words[lane as usize]);
-                        if offset != OUTSIDE {
-                            own[(offset as usize + at) * lanes + lane] = from[lane];
-                        }
-                    }
-                }
-            }
+            let own = self.own_words(to.root, span)?;
+            store_own(own, &to, &from.words, mask, all);
         }
         if self.exact.is_some() {
             self.store_numbers(node.scalar, &to, &from, mask);
@@ -163,12 +140,12 @@ impl Interpreter<'_> {
     ) -> Result<(), EarlyEnd> {
         let kind = AccessKind::Atomic;
         let node = &self.codes[frame].nodes[pointer.index()];
-        let to = self.take(frame, pointer, kind, span, mask)?;
+        let to = self.take_pointer(frame, pointer, kind, span, mask)?;
         let Some(Root::Shared(variable)) = to.root else {
             return Err(self.unsupported("this kind of atomic variable", span));
         };
         let site = self.site(span, kind)?;
-        let by = By::new(self.clock_of(variable), (site, kind), mask, &to.words);
+        let access = LaneAccess::new(self.clock_of(variable), (site, kind), mask, &to.words);
         let values = &self.frames[frame].values;
         let compare = match fun {
             AtomicFunction::Exchange {
@@ -177,14 +154,16 @@ impl Interpreter<'_> {
             _ => None,
         };
         let value = &values[value.index()].words;
-        let (mut old, mut exchanged) = (vec![0; self.lanes], vec![0; self.lanes]);
-        self.shared[variable].update(&by, node.scalar, |lane, found| {
+        let mut old = vec![0; self.lanes];
+        let mut exchanged = vec![0; self.lanes];
+        self.shared[variable].update(&access, node.scalar, |lane, found| {
             let equal = compare.is_none_or(|compare| compare[lane] == found);
-            (old[lane], exchanged[lane]) = (found, equal.into());
+            old[lane] = found;
+            exchanged[lane] = equal.into();
             equal.then(|| change(fun, node.scalar, found, value[lane]))
         });
         let compares = compare.is_some();
-        self.made(variable, &by, node.size.bytes as u32, 1, &old);
+        self.record_access(variable, &access, node.size.bytes as u32, 1, &old);
         self.frames[frame].values[pointer.index()] = to;
         if let Some(result) = result {
             if compares {
@@ -196,7 +175,7 @@ impl Interpreter<'_> {
     }
 
     /// Takes a pointer's value for a load or store, and reports the lanes for which it is out of bounds.
-    fn take(
+    fn take_pointer(
         &mut self,
         frame: usize,
         pointer: Handle<Expression>,
@@ -215,15 +194,15 @@ impl Interpreter<'_> {
     }
 
     /// Returns the words of a variable in an invocation's own memory.
-    fn own(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
+    fn own_words(&mut self, root: Option<Root>, span: Span) -> Result<&mut Vec<u32>, EarlyEnd> {
         match root {
             Some(Root::Local(frame, local)) => Ok(&mut self.frames[frame].locals[local.index()]),
-            Some(Root::Private(at)) => Ok(&mut self.private[at]),
+            Some(Root::Private(index)) => Ok(&mut self.private[index]),
             _ => Err(self.unsupported("this pointer", span)),
         }
     }
 
-    /// Returns true if no lane reads the variable again except those of the mask. Lanes that have returned do not.
+    /// Returns true if the lanes of the mask are all that can still read the variable: the others have returned.
     pub(crate) fn covers(&self, root: Option<Root>, mask: &Mask) -> bool {
         let readers = match root {
             Some(Root::Local(frame, _)) => self.frames[frame].running,
@@ -234,7 +213,7 @@ impl Interpreter<'_> {
 
     /// Returns the clock of the memory that a variable is in.
     pub(crate) fn clock_of(&self, variable: usize) -> Epochs {
-        self.clock(self.shared[variable].space())
+        self.clock(self.shared[variable].space)
     }
 
     /// Reports a pointer that is not the same for all lanes.
@@ -250,61 +229,68 @@ impl Interpreter<'_> {
         let first = mask.lanes.first().map_or(0, |lane| offset_of(*lane));
         let mut lanes = mask.lanes.iter().copied();
         if let Some(other) = lanes.find(|lane| offset_of(*lane) != first) {
-            let (root, offset) = (value.root, offset_of(other));
+            let root = value.root;
+            let offset = offset_of(other);
             let mut finding = self.finding(FindingKind::NonUniformValue, span, other);
-            let mut number = usize::MAX;
+            let mut number = NO_VARIABLE;
             if let Some(Root::Shared(variable)) = root {
                 number = variable;
                 finding.variable = Some(self.shared[variable].name().to_owned());
                 finding.element = (offset != OUTSIDE).then(|| self.path(variable, offset, 0));
             }
-            self.find(finding, number);
+            self.report(finding, number);
         }
     }
 
-    /// Counts an access that each lane makes `times` times, reports its conflicts, and passes it to the observer.
-    pub(crate) fn made(
+    /// Counts an access that each lane makes `times` times, reports its conflicts, and passes it to the observer. `values` are the loaded or
+    /// stored words.
+    pub(crate) fn record_access(
         &mut self,
         variable: usize,
-        by: &By<'_>,
+        access: &LaneAccess<'_>,
         bytes: u32,
         times: u64,
         values: &[u32],
     ) {
-        let counts = &mut self.sites[usize::from(by.site)].counts;
-        let times = times * by.mask.lanes.len() as u64;
+        let counts = &mut self.sites[usize::from(access.site)].counts;
+        let lanes = access.mask.lanes.len() as u64;
         match counts.iter_mut().find(|count| count.0 == variable) {
-            Some(count) => count.1 += times,
-            None => counts.push((variable, times)),
+            Some(count) => count.1 += times * lanes,
+            None => counts.push((variable, times * lanes)),
         }
         let mut last = None;
         for conflict in std::mem::take(&mut self.shared[variable].conflicts) {
             // Most conflicts equal the one before.
             let now = Some((conflict.kind, conflict.other.site));
             if now == last {
-                self.findings.again();
+                self.findings.count_again();
             } else {
-                self.report_conflict(&conflict, variable, by);
+                self.report_conflict(&conflict, variable, access);
             }
             last = now;
         }
         if self.watched {
-            let (layout, shared) = (&self.context.layout, &self.shared[variable]);
-            let (name, ty) = (shared.name(), shared.variable.ty);
-            let path = |lane: u32| match by.offsets.get(lane as usize) {
-                Some(offset) if *offset != OUTSIDE => layout.path(name, ty, *offset, bytes),
+            let layout = &self.context.layout;
+            let shared = &self.shared[variable];
+            let name = shared.name();
+            let path = |lane: u32| match access.offsets.get(lane as usize) {
+                Some(offset) if *offset != OUTSIDE => {
+                    layout.path(name, shared.variable.ty, *offset, bytes)
+                }
                 _ => name.to_owned(),
             };
             self.observer.access(&Access {
-                kind: by.kind,
-                location: self.program.locate(self.sites[usize::from(by.site)].span),
-                space: shared.space(),
+                kind: access.kind,
+                location: self
+                    .shader
+                    .locate(self.sites[usize::from(access.site)].span),
+                space: shared.space,
                 variable: name,
                 binding: shared.binding(),
-                lanes: &by.mask.lanes,
-                offsets: by.offsets,
+                lanes: &access.mask.lanes,
+                offsets: access.offsets,
                 bytes,
-                elements: times / by.mask.lanes.len().max(1) as u64,
+                elements: times,
                 values,
                 path: &path,
             });
@@ -312,29 +298,32 @@ impl Interpreter<'_> {
     }
 
     /// Reports a conflict with an earlier access.
-    fn report_conflict(&mut self, conflict: &Conflict, variable: usize, by: &By<'_>) {
-        let who = by.actor.map_or(conflict.lane, u32::from);
-        let (space, before) = (self.shared[variable].space(), conflict.other);
-        let at = self.program.locate(self.sites[usize::from(by.site)].span);
-        let other = (before.epoch != 0).then(|| {
-            let site = &self.sites[usize::from(before.site)];
+    fn report_conflict(&mut self, conflict: &Conflict, variable: usize, access: &LaneAccess<'_>) {
+        let lane = access.actor.map_or(conflict.lane, u32::from);
+        let space = self.shared[variable].space;
+        let earlier = conflict.other;
+        let location = self
+            .shader
+            .locate(self.sites[usize::from(access.site)].span);
+        let other = (earlier.epoch != 0).then(|| {
+            let site = &self.sites[usize::from(earlier.site)];
             OtherAccess {
-                location: self.program.locate(site.span),
+                location: self.shader.locate(site.span),
                 access: site.kind,
-                invocation: self.invocation_at(space, before.epoch, before.lane.into()),
+                invocation: self.invocation_at(space, earlier.epoch, earlier.lane.into()),
             }
         });
         let other_line = other.as_ref().map_or(0, |other| other.location.line);
-        let lines = (at.line, other_line);
-        if !self.findings.is_new(conflict.kind, variable, lines) {
+        let lines = (location.line, other_line);
+        if !self.findings.register(conflict.kind, variable, lines) {
             return;
         }
-        let mut finding = Finding::new(conflict.kind, at, self.invocation(who));
+        let mut finding = Finding::new(conflict.kind, location, self.invocation(lane));
         finding.variable = Some(self.shared[variable].name().to_owned());
         finding.element = Some(self.path(variable, conflict.offset, conflict.bytes));
-        finding.access = Some(by.kind);
+        finding.access = Some(access.kind);
         finding.other = other;
-        self.add(finding);
+        self.push_finding(finding);
     }
 
     /// Reports the active lanes that are out of bounds.
@@ -346,49 +335,53 @@ impl Interpreter<'_> {
         span: Span,
         mask: &Mask,
     ) {
-        let lines = (self.program.locate(span).line, kind as u32);
+        // Loads and stores of one line are different findings.
+        let line_and_kind = (self.shader.locate(span).line, kind as u32);
         let (number, name) = match root {
-            Some(Root::Shared(at) | Root::Private(at)) => (at, self.shared[at].name()),
+            Some(Root::Shared(number) | Root::Private(number)) => {
+                (number, self.shared[number].name())
+            }
             Some(Root::Local(frame, local)) => {
                 let name = &self.codes[frame].function.local_variables[local].name;
                 let name = name.as_deref().unwrap_or("variable");
-                (usize::MAX - 1 - local.index(), name)
+                // Local variables are numbered from the end, behind `NO_VARIABLE`.
+                (NO_VARIABLE - 1 - local.index(), name)
             }
-            None => (usize::MAX, "value"),
+            None => (NO_VARIABLE, "value"),
         };
         let is_active = |lane: u32| mask.lanes.binary_search(&lane).is_ok();
-        for one in outside.iter().filter(|one| is_active(one.lane)) {
+        for place in outside.iter().filter(|place| is_active(place.lane)) {
             let fault = FindingKind::OutOfBounds;
-            if !self.findings.is_new(fault, number, lines) {
+            if !self.findings.register(fault, number, line_and_kind) {
                 continue;
             }
-            let mut finding = self.finding(fault, span, one.lane);
+            let mut finding = self.finding(fault, span, place.lane);
             let array = match root {
-                Some(Root::Shared(variable)) => self.path(variable, one.base, one.bytes),
+                Some(Root::Shared(variable)) => self.path(variable, place.base, place.bytes),
                 _ => name.to_owned(),
             };
             finding.variable = Some(name.to_owned());
-            finding.element = Some(format!("{array}[{}]", one.index));
+            finding.element = Some(format!("{array}[{}]", place.index));
             finding.access = Some(kind);
-            finding.index = Some((one.index, one.count));
-            self.add(finding);
+            finding.index = Some((place.index, place.count));
+            self.push_finding(finding);
         }
     }
 
-    /// Adds a finding, or counts one that is known.
-    pub(crate) fn find(&mut self, finding: Finding, variable: usize) {
+    /// Adds a finding, or counts it if the list has it already. `variable` is the number of the variable, or `NO_VARIABLE`.
+    pub(crate) fn report(&mut self, finding: Finding, variable: usize) {
         let lines = (finding.location.line, 0);
-        if self.findings.is_new(finding.kind, variable, lines) {
-            self.add(finding);
+        if self.findings.register(finding.kind, variable, lines) {
+            self.push_finding(finding);
         }
     }
 
-    /// Returns a finding about what a lane does at a place.
+    /// Returns a finding about a lane at a place in the source.
     pub(crate) fn finding(&self, kind: FindingKind, span: Span, lane: u32) -> Finding {
-        Finding::new(kind, self.program.locate(span), self.invocation(lane))
+        Finding::new(kind, self.shader.locate(span), self.invocation(lane))
     }
 
-    fn add(&mut self, finding: Finding) {
+    fn push_finding(&mut self, finding: Finding) {
         self.observer.finding(&finding);
         self.findings.list.push(finding);
     }
@@ -400,14 +393,13 @@ impl Interpreter<'_> {
         layout.path(shared.name(), shared.variable.ty, offset, bytes)
     }
 
-    /// Returns the buffers that had to be written, and of which some bytes were not.
+    /// Returns the buffers that were not initialized and of which some bytes were never written.
     pub(crate) fn unwritten(&self) -> Vec<Unwritten> {
         // Some workgroups alone do not write everything.
         if !self.launch.only.is_empty() {
             return Vec::new();
         }
-        let each = self
-            .shared
+        self.shared
             .iter()
             .enumerate()
             .filter_map(|(variable, shared)| {
@@ -418,22 +410,22 @@ impl Interpreter<'_> {
                     first,
                     bytes,
                 })
-            });
-        each.collect()
+            })
+            .collect()
     }
 
-    /// Returns how often each variable was accessed at each place.
+    /// Returns the number of loads and stores of each variable at each place.
     pub(crate) fn counts(&self) -> Vec<AccessCount> {
         let mut counts = BTreeMap::new();
         for site in &self.sites {
-            let location = self.program.locate(site.span);
+            let location = self.shader.locate(site.span);
             for (number, times) in &site.counts {
                 let shared = &self.shared[*number];
                 let key = (location.line, location.column, location.span.end, *number);
                 let count = counts.entry(key).or_insert_with(|| AccessCount {
                     location: location.clone(),
                     variable: shared.name().to_owned(),
-                    space: shared.space(),
+                    space: shared.space,
                     binding: shared.binding(),
                     loads: 0,
                     stores: 0,
@@ -449,23 +441,62 @@ impl Interpreter<'_> {
     }
 }
 
-/// Returns the value that an atomic function leaves.
-fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
-    let signed = scalar.kind == ScalarKind::Sint;
-    match fun {
-        AtomicFunction::Add if scalar.kind == ScalarKind::Float => (f(old) + f(value)).to_bits(),
-        AtomicFunction::Subtract if scalar.kind == ScalarKind::Float => {
-            (f(old) - f(value)).to_bits()
-        }
-        AtomicFunction::Add => old.wrapping_add(value),
-        AtomicFunction::Subtract => old.wrapping_sub(value),
-        AtomicFunction::And => old & value,
-        AtomicFunction::ExclusiveOr => old ^ value,
-        AtomicFunction::InclusiveOr => old | value,
-        AtomicFunction::Min if signed => (old as i32).min(value as i32) as u32,
-        AtomicFunction::Max if signed => (old as i32).max(value as i32) as u32,
-        AtomicFunction::Min => old.min(value),
-        AtomicFunction::Max => old.max(value),
-        AtomicFunction::Exchange { .. } => value,
+/// Loads from the invocations' own memory; lanes whose offset is `OUTSIDE` get zeros.
+fn load_own(own: &[u32], from: &LaneValues, mask: &Mask, out: &mut [u32]) {
+    let lanes = mask.total;
+    if let Some(first) = from.common(mask) {
+        let start = first * lanes;
+        out.copy_from_slice(&own[start..start + out.len()]);
+        return;
     }
+    for (index, out) in out.chunks_exact_mut(lanes).enumerate() {
+        for &lane in &mask.lanes {
+            let lane = lane as usize;
+            let offset = from.words[lane];
+            let word = || own[(offset as usize + index) * lanes + lane];
+            out[lane] = if offset == OUTSIDE { 0 } else { word() };
+        }
+    }
+}
+
+/// Stores words in the invocations' own memory. `all` is true if no inactive lane reads the variable again: all lanes may then be
+/// overwritten.
+fn store_own(own: &mut [u32], to: &LaneValues, words: &[u32], mask: &Mask, all: bool) {
+    let lanes = mask.total;
+    if let Some(first) = to.common(mask) {
+        let place = &mut own[first * lanes..][..words.len()];
+        if all {
+            place.copy_from_slice(words);
+        } else {
+            copy_lanes(place, words, mask);
+        }
+        return;
+    }
+    for (index, words) in words.chunks_exact(lanes).enumerate() {
+        for &lane in &mask.lanes {
+            let lane = lane as usize;
+            let offset = to.words[lane];
+            if offset != OUTSIDE {
+                own[(offset as usize + index) * lanes + lane] = words[lane];
+            }
+        }
+    }
+}
+
+/// Returns the value that memory holds after an atomic function.
+fn change(fun: &AtomicFunction, scalar: Scalar, old: u32, value: u32) -> u32 {
+    let operation = match fun {
+        AtomicFunction::Add => SubgroupOperation::Add,
+        AtomicFunction::And => SubgroupOperation::And,
+        AtomicFunction::ExclusiveOr => SubgroupOperation::Xor,
+        AtomicFunction::InclusiveOr => SubgroupOperation::Or,
+        AtomicFunction::Min => SubgroupOperation::Min,
+        AtomicFunction::Max => SubgroupOperation::Max,
+        AtomicFunction::Subtract if scalar.kind == ScalarKind::Float => {
+            return (f(old) - f(value)).to_bits();
+        }
+        AtomicFunction::Subtract => return old.wrapping_sub(value),
+        AtomicFunction::Exchange { .. } => return value,
+    };
+    combined(operation, scalar, old, value)
 }

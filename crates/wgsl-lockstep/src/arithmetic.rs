@@ -5,17 +5,17 @@ use naga::{BinaryOperator, RelationalFunction, Scalar, ScalarKind, UnaryOperator
 
 use super::value::Mask;
 
-/// An `f32` from its bits.
+/// Returns the `f32` with these bits.
 pub(crate) fn f(word: u32) -> f32 {
     f32::from_bits(word)
 }
 
-/// `out = op(a)` for every lane.
+/// Sets `out` to `op(a)` for every lane.
 fn map1(out: &mut [u32], a: &[u32], op: fn(u32) -> u32) {
     out.iter_mut().zip(a).for_each(|(out, a)| *out = op(*a));
 }
 
-/// `out = op(a, b)` for one scalar of each active lane; values of inactive lanes are not specified.
+/// Sets `out` to `op(a, b)` for one scalar of each active lane; values of inactive lanes are not specified.
 pub(crate) fn map2(
     mask: &Mask,
     out: &mut [u32],
@@ -34,23 +34,28 @@ pub(crate) fn map2(
     }
 }
 
-/// Scalar number `at` of all lanes; a single scalar stands for every number.
-pub(crate) fn part(words: &[u32], at: usize, lanes: usize) -> &[u32] {
-    let at = if words.len() == lanes { 0 } else { at * lanes };
-    words.get(at..at + lanes).unwrap_or_default()
+/// Returns one component of a value, for all lanes. A scalar is every component of itself.
+pub(crate) fn scalar_lanes(words: &[u32], component: usize, lanes: usize) -> &[u32] {
+    let start = if words.len() == lanes {
+        0
+    } else {
+        component * lanes
+    };
+    words.get(start..start + lanes).unwrap_or_default()
 }
 
-/// Returns true if a float lies well within the normal numbers of f16.
+/// Returns true if a float is well within the normal numbers of f16.
 fn is_normal_half(word: u32) -> bool {
     matches!(word >> 23 & 0xff, 113..=141)
 }
 
-/// A float that lies well within the normal numbers of f16, rounded to the ten bits that f16 keeps: of two that are as near, the even one.
+/// Rounds a float within the normal numbers of f16 to the ten bits that f16 keeps. Of two numbers that are equally near, the even one is
+/// taken.
 fn normal_half(word: u32) -> u32 {
     (word + 0xfff + (word >> 13 & 1)) & !0x1fff
 }
 
-/// A float rounded to f16.
+/// Rounds a float to f16.
 pub(crate) fn half(word: u32) -> u32 {
     if is_normal_half(word) {
         normal_half(word)
@@ -59,10 +64,10 @@ pub(crate) fn half(word: u32) -> u32 {
     }
 }
 
-/// Rounds floats to their width.
+/// Rounds the values of a 16-bit float type; those of other types stay.
 pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
     if scalar.kind == ScalarKind::Float && scalar.width == 2 {
-        // The compiler rounds many words at once where none needs a case of its own.
+        // Without special cases, the compiler rounds many words at once.
         for words in out.chunks_mut(32) {
             let are_normal = words
                 .iter()
@@ -76,6 +81,7 @@ pub(crate) fn round(scalar: Scalar, out: &mut [u32]) {
     }
 }
 
+/// Applies an operator to every lane.
 pub(crate) fn unary(op: UnaryOperator, scalar: Scalar, a: &[u32], out: &mut [u32]) {
     match (op, scalar.kind) {
         (UnaryOperator::Negate, ScalarKind::Float) => map1(out, a, |a| a ^ (1 << 31)),
@@ -95,9 +101,9 @@ pub(crate) fn binary(
     mask: &Mask,
 ) {
     let lanes = mask.total;
-    for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-        let (a, b) = (part(a, at, lanes), part(b, at, lanes));
-        scalars(op, scalar.kind, a, b, out, mask);
+    for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
+        let [a, b] = [a, b].map(|operand| scalar_lanes(operand, component, lanes));
+        binary_scalars(op, scalar.kind, a, b, out, mask);
     }
     use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
     if matches!(op, Add | Subtract | Multiply | Divide | Modulo) {
@@ -105,7 +111,8 @@ pub(crate) fn binary(
     }
 }
 
-fn scalars(
+/// Applies an operator to one scalar of each active lane.
+fn binary_scalars(
     op: BinaryOperator,
     kind: ScalarKind,
     a: &[u32],
@@ -114,47 +121,54 @@ fn scalars(
     mask: &Mask,
 ) {
     use BinaryOperator::*;
-    macro_rules! words {
-        ($op:expr) => {
-            map2(mask, out, a, b, $op)
-        };
-    }
     match (op, kind) {
-        (And | LogicalAnd, _) => words!(|a, b| a & b),
-        (InclusiveOr | LogicalOr, _) => words!(|a, b| a | b),
-        (ExclusiveOr, _) => words!(|a, b| a ^ b),
-        (ShiftLeft, _) => words!(|a, b| a << (b & 31)),
-        (ShiftRight, ScalarKind::Sint) => words!(of_signed(|a, b| a >> (b & 31))),
-        (ShiftRight, _) => words!(|a, b| a >> (b & 31)),
-        (Add, ScalarKind::Float) => words!(of_floats(|a, b| a + b)),
-        (Subtract, ScalarKind::Float) => words!(of_floats(|a, b| a - b)),
-        (Multiply, ScalarKind::Float) => words!(of_floats(|a, b| a * b)),
-        (Divide, ScalarKind::Float) => words!(of_floats(|a, b| a / b)),
-        (Modulo, ScalarKind::Float) => words!(of_floats(|a, b| a % b)),
-        (Equal, ScalarKind::Float) => words!(test_floats(|a, b| a == b)),
-        (NotEqual, ScalarKind::Float) => words!(test_floats(|a, b| a != b)),
-        (Less, ScalarKind::Float) => words!(test_floats(|a, b| a < b)),
-        (LessEqual, ScalarKind::Float) => words!(test_floats(|a, b| a <= b)),
-        (Greater, ScalarKind::Float) => words!(test_floats(|a, b| a > b)),
-        (GreaterEqual, ScalarKind::Float) => words!(test_floats(|a, b| a >= b)),
-        (Add, _) => words!(u32::wrapping_add),
-        (Subtract, _) => words!(u32::wrapping_sub),
-        (Multiply, _) => words!(u32::wrapping_mul),
-        (Equal, _) => words!(|a, b| u32::from(a == b)),
-        (NotEqual, _) => words!(|a, b| u32::from(a != b)),
+        (And | LogicalAnd, _) => map2(mask, out, a, b, |a, b| a & b),
+        (InclusiveOr | LogicalOr, _) => map2(mask, out, a, b, |a, b| a | b),
+        (ExclusiveOr, _) => map2(mask, out, a, b, |a, b| a ^ b),
+        (ShiftLeft, _) => map2(mask, out, a, b, |a, b| a << (b & 31)),
+        (ShiftRight, ScalarKind::Sint) => map2(mask, out, a, b, of_signed(|a, b| a >> (b & 31))),
+        (ShiftRight, _) => map2(mask, out, a, b, |a, b| a >> (b & 31)),
+        (Add, ScalarKind::Float) => map2(mask, out, a, b, of_floats(|a, b| a + b)),
+        (Subtract, ScalarKind::Float) => map2(mask, out, a, b, of_floats(|a, b| a - b)),
+        (Multiply, ScalarKind::Float) => map2(mask, out, a, b, of_floats(|a, b| a * b)),
+        (Divide, ScalarKind::Float) => map2(mask, out, a, b, of_floats(|a, b| a / b)),
+        (Modulo, ScalarKind::Float) => map2(mask, out, a, b, of_floats(|a, b| a % b)),
+        (Equal, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a == b)),
+        (NotEqual, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a != b)),
+        (Less, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a < b)),
+        (LessEqual, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a <= b)),
+        (Greater, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a > b)),
+        (GreaterEqual, ScalarKind::Float) => map2(mask, out, a, b, test_floats(|a, b| a >= b)),
+        (Add, _) => map2(mask, out, a, b, u32::wrapping_add),
+        (Subtract, _) => map2(mask, out, a, b, u32::wrapping_sub),
+        (Multiply, _) => map2(mask, out, a, b, u32::wrapping_mul),
+        (Equal, _) => map2(mask, out, a, b, |a, b| u32::from(a == b)),
+        (NotEqual, _) => map2(mask, out, a, b, |a, b| u32::from(a != b)),
         // Division by zero gives the dividend, and the remainder is 0.
-        (Divide, ScalarKind::Sint) => words!(of_signed(|a, b| a.checked_div(b).unwrap_or(a))),
-        (Modulo, ScalarKind::Sint) => words!(of_signed(|a, b| a.checked_rem(b).unwrap_or(0))),
-        (Divide, _) => words!(|a, b| a.checked_div(b).unwrap_or(a)),
-        (Modulo, _) => words!(|a, b| a.checked_rem(b).unwrap_or(0)),
-        (Less, ScalarKind::Sint) => words!(test_signed(|a, b| a < b)),
-        (LessEqual, ScalarKind::Sint) => words!(test_signed(|a, b| a <= b)),
-        (Greater, ScalarKind::Sint) => words!(test_signed(|a, b| a > b)),
-        (GreaterEqual, ScalarKind::Sint) => words!(test_signed(|a, b| a >= b)),
-        (Less, _) => words!(|a, b| u32::from(a < b)),
-        (LessEqual, _) => words!(|a, b| u32::from(a <= b)),
-        (Greater, _) => words!(|a, b| u32::from(a > b)),
-        (GreaterEqual, _) => words!(|a, b| u32::from(a >= b)),
+        (Divide, ScalarKind::Sint) => map2(
+            mask,
+            out,
+            a,
+            b,
+            of_signed(|a, b| a.checked_div(b).unwrap_or(a)),
+        ),
+        (Modulo, ScalarKind::Sint) => map2(
+            mask,
+            out,
+            a,
+            b,
+            of_signed(|a, b| a.checked_rem(b).unwrap_or(0)),
+        ),
+        (Divide, _) => map2(mask, out, a, b, |a, b| a.checked_div(b).unwrap_or(a)),
+        (Modulo, _) => map2(mask, out, a, b, |a, b| a.checked_rem(b).unwrap_or(0)),
+        (Less, ScalarKind::Sint) => map2(mask, out, a, b, test_signed(|a, b| a < b)),
+        (LessEqual, ScalarKind::Sint) => map2(mask, out, a, b, test_signed(|a, b| a <= b)),
+        (Greater, ScalarKind::Sint) => map2(mask, out, a, b, test_signed(|a, b| a > b)),
+        (GreaterEqual, ScalarKind::Sint) => map2(mask, out, a, b, test_signed(|a, b| a >= b)),
+        (Less, _) => map2(mask, out, a, b, |a, b| u32::from(a < b)),
+        (LessEqual, _) => map2(mask, out, a, b, |a, b| u32::from(a <= b)),
+        (Greater, _) => map2(mask, out, a, b, |a, b| u32::from(a > b)),
+        (GreaterEqual, _) => map2(mask, out, a, b, |a, b| u32::from(a >= b)),
     }
 }
 
@@ -174,7 +188,7 @@ fn test_signed(op: impl Fn(i32, i32) -> bool) -> impl Fn(u32, u32) -> u32 {
     move |a, b| op(a as i32, b as i32).into()
 }
 
-/// The matrix product of `a` [rows, inner] and `b` [inner, columns], each stored column by column.
+/// Computes the product of the matrices `a` [rows, inner] and `b` [inner, columns], each stored column by column.
 pub(crate) fn multiply(
     scalar: Scalar,
     (rows, inner, columns): (usize, usize, usize),
@@ -188,9 +202,9 @@ pub(crate) fn multiply(
         for row in 0..rows {
             for &lane in &mask.lanes {
                 let lane = lane as usize;
-                let terms = (0..inner).map(|at| {
-                    f(a[(at * rows + row) * lanes + lane])
-                        * f(b[(column * inner + at) * lanes + lane])
+                let terms = (0..inner).map(|k| {
+                    f(a[(k * rows + row) * lanes + lane])
+                        * f(b[(column * inner + k) * lanes + lane])
                 });
                 out[(column * rows + row) * lanes + lane] = terms.sum::<f32>().to_bits();
             }
@@ -199,7 +213,7 @@ pub(crate) fn multiply(
     round(scalar, out);
 }
 
-/// A conversion by value.
+/// Converts values to another scalar type.
 pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     use ScalarKind::{Bool, Float, Sint, Uint};
     match (from.kind, to.kind) {
@@ -207,7 +221,7 @@ pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
         (_, Bool) => map1(out, a, |a| u32::from(a != 0)),
         (Uint | Bool, Float) => map1(out, a, |a| (a as f32).to_bits()),
         (Sint, Float) => map1(out, a, |a| (a as i32 as f32).to_bits()),
-        // The largest values of each type that f32 can represent.
+        // Larger floats become the largest integer of the type that f32 can represent.
         (Float, Uint) => map1(out, a, |a| match f(a) {
             big if big >= 4_294_967_040.0 => 4_294_967_040,
             a => a as u32,
@@ -221,6 +235,7 @@ pub(crate) fn convert(from: Scalar, to: Scalar, a: &[u32], out: &mut [u32]) {
     round(to, out);
 }
 
+/// Applies a function whose result is a `bool`.
 pub(crate) fn relational(fun: RelationalFunction, a: &[u32], out: &mut [u32], lanes: usize) {
     let parts = |lane: usize| a.iter().skip(lane).step_by(lanes).map(|word| *word != 0);
     for (lane, out) in out.iter_mut().enumerate() {

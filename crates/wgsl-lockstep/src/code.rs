@@ -1,4 +1,4 @@
-//! What is known about a function before it runs: the types of its expressions, and what is looked at after each of them.
+//! Prepares a function before it runs: the types of its expressions, and what is checked after each of them.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -10,9 +10,9 @@ use naga::{Block, Expression, Function, Handle, Literal, Module, Scalar, Stateme
 
 use super::evaluate::Context;
 use super::layout::{Layout, Leaf, TypeSize};
-use super::open::{OpenCheck, watch};
+use super::open::{OpenCheck, open_check};
 
-/// What is known about an expression before a run.
+/// The type and the size of an expression's value.
 pub(crate) struct ExpressionInfo<'a> {
     pub(crate) ty: &'a TypeInner,
     /// The type that a pointer points to; `None` for other values.
@@ -27,13 +27,13 @@ pub(crate) struct ExpressionInfo<'a> {
 /// A function that is ready to run.
 pub(crate) struct Code<'a> {
     pub(crate) function: &'a Function,
-    /// What is known about each expression.
+    /// The type and the size of each expression.
     pub(crate) nodes: Vec<ExpressionInfo<'a>>,
-    /// What is looked at after each expression.
-    pub(crate) watches: Vec<OpenCheck>,
-    /// True if each expression depends on the contents of a buffer.
+    /// What is checked after each expression.
+    pub(crate) checks: Vec<OpenCheck>,
+    /// For each expression, true if it depends on the contents of a buffer.
     pub(crate) is_data: Vec<bool>,
-    /// The expressions that stand for each argument.
+    /// For each argument, the expressions that name it.
     pub(crate) arguments: Vec<Vec<Handle<Expression>>>,
 }
 
@@ -62,7 +62,7 @@ impl<'a> ExpressionInfo<'a> {
         }
     }
 
-    /// Returns the words of the value for each lane.
+    /// Returns the number of words that the value has in each lane.
     pub(crate) fn words(&self) -> usize {
         if self.pointee.is_some() {
             1
@@ -71,7 +71,7 @@ impl<'a> ExpressionInfo<'a> {
         }
     }
 
-    /// Returns the scalars that a pointer points to.
+    /// Returns the scalars of the value or, for a pointer, of what it points to.
     pub(crate) fn leaves(&self, layout: &Layout<'_>) -> Rc<[Leaf]> {
         let inner = self.pointee.as_deref().unwrap_or(self.ty);
         let leaves = self.leaves.get_or_init(|| layout.leaves(inner).into());
@@ -96,14 +96,14 @@ impl<'a> Code<'a> {
         };
         let mut arguments = vec![Vec::new(); function.arguments.len()];
         for (handle, expression) in all() {
-            if let Expression::FunctionArgument(at) = *expression {
-                arguments[at as usize].push(handle);
+            if let Expression::FunctionArgument(index) = *expression {
+                arguments[index as usize].push(handle);
             }
         }
         let nodes: Vec<_> = all().map(|(handle, _)| node(handle)).collect();
         // For each local variable, the values that are stored in it.
         let mut stored = vec![Vec::new(); function.local_variables.len()];
-        stores(&function.body, &mut |pointer, value| {
+        visit_stores(&function.body, &mut |pointer, value| {
             if let Expression::LocalVariable(local) = function.expressions[pointer] {
                 stored[local.index()].push(value);
             }
@@ -132,11 +132,11 @@ impl<'a> Code<'a> {
             }
             _ => None,
         };
-        let watched = |handle| watch(&function.expressions, handle, scalar, known, &only_value);
-        let watches: Vec<OpenCheck> = all().map(|(handle, _)| watched(handle)).collect();
+        let check = |handle| open_check(&function.expressions, handle, scalar, known, &only_value);
+        let checks: Vec<OpenCheck> = all().map(|(handle, _)| check(handle)).collect();
         Self {
             function,
-            watches,
+            checks,
             is_data: all().map(|(handle, _)| is_data(handle)).collect(),
             nodes,
             arguments,
@@ -144,24 +144,26 @@ impl<'a> Code<'a> {
     }
 }
 
-/// Calls `with` for each store of a block: its pointer and its value.
-fn stores(block: &Block, with: &mut dyn FnMut(Handle<Expression>, Handle<Expression>)) {
+/// Calls `visit` with the pointer and the value of each store in a block.
+fn visit_stores(block: &Block, visit: &mut dyn FnMut(Handle<Expression>, Handle<Expression>)) {
     for statement in block {
         match statement {
-            Statement::Store { pointer, value } => with(*pointer, *value),
-            Statement::Block(inner) => stores(inner, with),
+            Statement::Store { pointer, value } => visit(*pointer, *value),
+            Statement::Block(inner) => visit_stores(inner, visit),
             Statement::If { accept, reject, .. } => {
-                stores(accept, with);
-                stores(reject, with);
+                visit_stores(accept, visit);
+                visit_stores(reject, visit);
             }
             Statement::Switch { cases, .. } => {
-                cases.iter().for_each(|case| stores(&case.body, with));
+                cases
+                    .iter()
+                    .for_each(|case| visit_stores(&case.body, visit));
             }
             Statement::Loop {
                 body, continuing, ..
             } => {
-                stores(body, with);
-                stores(continuing, with);
+                visit_stores(body, visit);
+                visit_stores(continuing, visit);
             }
             _ => {}
         }

@@ -4,33 +4,34 @@ use naga::{CooperativeData, Expression, Handle, Span, TypeInner};
 
 use super::arithmetic::{f, round};
 use super::code::ExpressionInfo;
-use super::finding::FindingKind;
+use super::finding::{FindingKind, NO_VARIABLE};
 use super::interpreter::{EarlyEnd, Interpreter};
 use super::layout::Leaf;
-use super::memory::By;
+use super::memory::LaneAccess;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, OUTSIDE};
 
 impl Interpreter<'_> {
-    /// Returns the active lanes of each subgroup, and reports subgroups of which only a part is active.
-    fn teams(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
+    /// Returns the active lanes of each subgroup, and reports subgroups in which only some lanes are active.
+    fn checked_subgroups(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         let size = self.subgroup as u32;
-        let teams = mask.subgroups(self.subgroup);
-        for team in &teams {
-            let first = team[0] - team[0] % size;
+        let subgroups = mask.subgroups(self.subgroup);
+        for subgroup in &subgroups {
+            let first = subgroup[0] - subgroup[0] % size;
             let all = first..(first + size).min(self.lanes as u32);
-            if team.len() < all.len() {
-                let mut finding = self.finding(FindingKind::DivergentSubgroup, span, team[0]);
-                let missing = all.filter(|lane| !team.contains(lane));
+            if subgroup.len() < all.len() {
+                let mut finding = self.finding(FindingKind::DivergentSubgroup, span, subgroup[0]);
+                let missing = all.filter(|lane| !subgroup.contains(lane));
                 finding.invocations = missing.map(|lane| self.invocation(lane)).collect();
-                self.find(finding, usize::MAX);
+                self.report(finding, NO_VARIABLE);
             }
         }
-        teams
+        subgroups
     }
 
-    /// Loads or stores a matrix. The subgroup acts as one lane, numbered after all others; its first lane holds the elements row by row.
-    pub(crate) fn transfer(
+    /// Loads or stores a matrix. The subgroup acts as one lane, numbered after all others; its first lane holds the elements row by row in
+    /// `words`.
+    pub(crate) fn transfer_matrix(
         &mut self,
         frame: usize,
         node: &ExpressionInfo<'_>,
@@ -41,8 +42,9 @@ impl Interpreter<'_> {
     ) -> Result<(), EarlyEnd> {
         let (rows, columns) = dimensions(node.ty);
         self.check_uniform(frame, data.pointer, span, mask);
-        let teams = self.teams(span, mask);
-        let (site, total) = (self.site(span, kind)?, self.lanes);
+        let subgroups = self.checked_subgroups(span, mask);
+        let site = self.site(span, kind)?;
+        let total = self.lanes;
         let pointer = std::mem::take(&mut self.frames[frame].values[data.pointer.index()]);
         let Some(Root::Shared(variable)) = pointer.root else {
             let what = "a cooperative matrix in an invocation's own memory";
@@ -54,20 +56,21 @@ impl Interpreter<'_> {
         let width = u64::from(scalar.width);
         let mut outside = pointer.outside.clone();
         let mut offsets = vec![OUTSIDE; total];
-        for team in teams {
-            let leader = team[0] as usize;
+        for subgroup in subgroups {
+            let leader = subgroup[0] as usize;
             let start = pointer.words[leader];
             let stride = self.frames[frame].values[data.stride.index()].words[leader];
             let only = Mask {
-                lanes: vec![team[0]],
+                lanes: vec![subgroup[0]],
                 total,
             };
             // Subgroups are numbered after all lanes.
             let actor = Some((total + leader / self.subgroup) as u16);
             let shared = &mut self.shared[variable];
             let length = shared.bytes.len() as u64;
-            for (at, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
-                let (row, column) = (at / columns, at % columns);
+            for (element, words) in (0..rows * columns).zip(words.chunks_exact_mut(total)) {
+                let row = element / columns;
+                let column = element % columns;
                 let (far, near) = if data.row_major {
                     (row, column)
                 } else {
@@ -78,7 +81,7 @@ impl Interpreter<'_> {
                 let inside = start != OUTSIDE && offset + width <= length;
                 if !inside && start != OUTSIDE {
                     outside.push(Outside {
-                        lane: team[0],
+                        lane: subgroup[0],
                         index: (offset / width) as i64,
                         count: (length / width) as u32,
                         base: 0,
@@ -86,18 +89,18 @@ impl Interpreter<'_> {
                     });
                 }
                 offsets[leader] = if inside { offset as u32 } else { OUTSIDE };
-                let mut by = By::new(clock, (site, kind), &only, &offsets);
-                by.actor = actor;
+                let mut access = LaneAccess::new(clock, (site, kind), &only, &offsets);
+                access.actor = actor;
                 match kind {
-                    AccessKind::Load => shared.load(&by, &leaf, words),
-                    _ => shared.store(&by, None, &leaf, words),
+                    AccessKind::Load => shared.load(&access, &leaf, words),
+                    _ => shared.store(&access, None, &leaf, words),
                 }
             }
             offsets[leader] = start;
-            let mut by = By::new(clock, (site, kind), &only, &offsets);
-            by.actor = actor;
+            let mut access = LaneAccess::new(clock, (site, kind), &only, &offsets);
+            access.actor = actor;
             let elements = u64::from(rows * columns);
-            self.made(variable, &by, width as u32, elements, words);
+            self.record_access(variable, &access, width as u32, elements, words);
         }
         if !outside.is_empty() {
             self.report_outside(pointer.root, &outside, kind, span, mask);
@@ -119,7 +122,7 @@ impl Interpreter<'_> {
         let [(rows, inner), (_, columns)] =
             [a, b].map(|matrix| dimensions(nodes[matrix.index()].ty));
         let (rows, inner, columns) = (rows as usize, inner as usize, columns as usize);
-        let teams = self.teams(span, mask);
+        let subgroups = self.checked_subgroups(span, mask);
         let values = &self.frames[frame].values;
         let [a, b, sum] = [a, b, c].map(|matrix| &values[matrix.index()].words);
         let sizes = [rows * inner, inner * columns, rows * columns];
@@ -127,21 +130,20 @@ impl Interpreter<'_> {
             return Err(self.unsupported("matrices of these sizes", span));
         }
         out.resize(sum.len());
-        for team in teams {
-            let at = |index: usize| index * self.lanes + team[0] as usize;
+        for subgroup in subgroups {
+            let word_of = |index: usize| index * self.lanes + subgroup[0] as usize;
             for row in 0..rows {
                 for column in 0..columns {
-                    let start = f(sum[at(row * columns + column)]);
+                    let start = f(sum[word_of(row * columns + column)]);
                     let inner = if self.launch.without_products {
                         0
                     } else {
                         inner
                     };
-                    let value = (0..inner).fold(start, |sum, inner_at| {
-                        sum + f(a[at(row * inner + inner_at)])
-                            * f(b[at(inner_at * columns + column)])
+                    let value = (0..inner).fold(start, |sum, k| {
+                        sum + f(a[word_of(row * inner + k)]) * f(b[word_of(k * columns + column)])
                     });
-                    out.words[at(row * columns + column)] = value.to_bits();
+                    out.words[word_of(row * columns + column)] = value.to_bits();
                 }
             }
         }

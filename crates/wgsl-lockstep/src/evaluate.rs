@@ -1,11 +1,11 @@
-//! Evaluates expressions, for all active lanes at once: without memory for constants and functions, with it for an interpreter.
+//! Evaluates expressions for all active lanes at once. [`Context`] evaluates those that access no memory, [`Interpreter`] all others.
 
 use naga::{
     AddressSpace, Arena, BinaryOperator, Expression, Handle, MathFunction, Module, Scalar,
     ScalarKind, Span, TypeInner,
 };
 
-use super::arithmetic::{self, part};
+use super::arithmetic::{self, scalar_lanes};
 use super::code::{ExpressionInfo, literal, operands};
 use super::interpreter::{EarlyEnd, Interpreter};
 use super::layout::Layout;
@@ -14,22 +14,22 @@ use super::open::OpenCheck;
 use super::value::{LaneValues, Mask, Outside, Root};
 use super::{AccessKind, RunError};
 
-/// The types of values that are not supported, in words.
+/// The name of the types that are not supported, for messages.
 pub(crate) const ODD: &str = "16-bit integers and 64-bit numbers";
 
-/// What the functions of a module share.
+/// The parts of a module that all its functions share.
 pub(crate) struct Context<'a> {
     pub(crate) module: &'a Module,
     pub(crate) layout: Layout<'a>,
-    /// The scalars of each global expression.
+    /// The words of each global expression, one for each scalar.
     pub(crate) constants: Vec<Vec<u32>>,
 }
 
 impl Context<'_> {
-    /// Evaluates an expression without memory access. An index past the end adds its lane to `out.outside`.
+    /// Evaluates an expression without memory access. A lane whose index is past the end is added to `out.outside`.
     ///
     /// # Errors
-    /// With the name of an unsupported expression.
+    /// Returns the name of an expression that is not supported.
     pub(crate) fn evaluate(
         &self,
         (expressions, nodes, values): (&Arena<Expression>, &[ExpressionInfo<'_>], &[LaneValues]),
@@ -46,7 +46,7 @@ impl Context<'_> {
         }
         let words = node.words() * lanes;
         if let Expression::Access { base, index } = *expression {
-            return self.access(
+            return self.element(
                 (&nodes[base.index()], value(base)),
                 (nodes[index.index()].scalar, value(index)),
                 mask,
@@ -71,8 +71,8 @@ impl Context<'_> {
                 let mut rest = out;
                 for component in components {
                     let words = value(*component);
-                    let (here, after) = rest.split_at_mut(words.len().min(rest.len()));
-                    here.copy_from_slice(&words[..here.len()]);
+                    let (part, after) = rest.split_at_mut(words.len().min(rest.len()));
+                    part.copy_from_slice(&words[..part.len()]);
                     rest = after;
                 }
             }
@@ -93,28 +93,13 @@ impl Context<'_> {
                 vector, pattern, ..
             } => {
                 for (out, from) in out.chunks_exact_mut(lanes).zip(pattern) {
-                    out.copy_from_slice(part(value(vector), from as usize, lanes));
+                    out.copy_from_slice(scalar_lanes(value(vector), from as usize, lanes));
                 }
             }
             Expression::Unary { op, expr } => arithmetic::unary(op, node.scalar, value(expr), out),
             Expression::Binary { op, left, right } => {
                 let (a, b) = (&nodes[left.index()], &nodes[right.index()]);
-                let matrix = |operand: &ExpressionInfo<'_>| match operand.ty {
-                    TypeInner::Matrix { columns, rows, .. } => {
-                        Some((*rows as usize, *columns as usize))
-                    }
-                    _ => None,
-                };
-                let vector =
-                    |operand: &ExpressionInfo<'_>| matches!(operand.ty, TypeInner::Vector { .. });
-                let sizes = match (matrix(a), matrix(b)) {
-                    _ if op != BinaryOperator::Multiply => None,
-                    (Some((rows, inner)), Some((_, columns))) => Some((rows, inner, columns)),
-                    (Some((rows, inner)), None) if vector(b) => Some((rows, inner, 1)),
-                    (None, Some((inner, columns))) if vector(a) => Some((1, inner, columns)),
-                    _ => None,
-                };
-                match sizes {
+                match product_sizes(op, a, b) {
                     Some(sizes) => {
                         arithmetic::multiply(a.scalar, sizes, value(left), value(right), out, mask)
                     }
@@ -126,9 +111,9 @@ impl Context<'_> {
                 accept,
                 reject,
             } => {
-                for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
-                    let [yes, no] = [accept, reject].map(|side| &value(side)[at * lanes..]);
-                    let choices = part(value(condition), at, lanes);
+                for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
+                    let [yes, no] = [accept, reject].map(|side| &value(side)[component * lanes..]);
+                    let choices = scalar_lanes(value(condition), component, lanes);
                     for (lane, out) in out.iter_mut().enumerate() {
                         let side = if choices[lane] != 0 { yes } else { no };
                         *out = side[lane];
@@ -166,16 +151,16 @@ impl Context<'_> {
                     None => out.copy_from_slice(value(expr)),
                 }
             }
-            _ => return Err(name(expression)),
+            _ => return Err(expression_name(expression)),
         }
         Ok(())
     }
 
-    /// Sets an element of a value that is not in memory.
-    fn access(
+    /// Evaluates the indexing of a value that is not in memory.
+    fn element(
         &self,
         (base, values): (&ExpressionInfo<'_>, &[u32]),
-        (scalar, index): (Scalar, &[u32]),
+        (scalar, indices): (Scalar, &[u32]),
         mask: &Mask,
         out: &mut LaneValues,
         words: usize,
@@ -186,19 +171,19 @@ impl Context<'_> {
         out.outside.clear();
         out.resize(words);
         for &lane in &mask.lanes {
-            let at = index[lane as usize];
-            let outside = at >= count;
+            let index = indices[lane as usize];
+            let outside = index >= count;
             if outside {
                 out.outside.push(Outside {
                     lane,
-                    index: number(scalar, at),
+                    index: index_value(scalar, index),
                     count,
                     base: 0,
                     bytes: 0,
                 });
             }
             for word in 0..stride.words as usize {
-                let from = (at as usize * stride.words as usize + word) * lanes + lane as usize;
+                let from = (index as usize * stride.words as usize + word) * lanes + lane as usize;
                 out.words[word * lanes + lane as usize] = if outside { 0 } else { values[from] };
             }
         }
@@ -206,16 +191,45 @@ impl Context<'_> {
     }
 }
 
+/// Returns the sizes of a matrix product `[rows, inner] · [inner, columns]`, in which a vector is a row or a column; `None` for an operation
+/// on each component.
+fn product_sizes(
+    op: BinaryOperator,
+    left: &ExpressionInfo<'_>,
+    right: &ExpressionInfo<'_>,
+) -> Option<(usize, usize, usize)> {
+    if op != BinaryOperator::Multiply {
+        return None;
+    }
+    match (left.ty, right.ty) {
+        (
+            TypeInner::Matrix {
+                rows,
+                columns: inner,
+                ..
+            },
+            TypeInner::Matrix { columns, .. },
+        ) => Some((*rows as usize, *inner as usize, *columns as usize)),
+        (TypeInner::Matrix { rows, columns, .. }, TypeInner::Vector { .. }) => {
+            Some((*rows as usize, *columns as usize, 1))
+        }
+        (TypeInner::Vector { .. }, TypeInner::Matrix { rows, columns, .. }) => {
+            Some((1, *rows as usize, *columns as usize))
+        }
+        _ => None,
+    }
+}
+
 /// Returns the value of an index.
-pub(crate) fn number(scalar: Scalar, word: u32) -> i64 {
+pub(crate) fn index_value(scalar: Scalar, word: u32) -> i64 {
     match scalar.kind {
         ScalarKind::Sint => (word as i32).into(),
         _ => word.into(),
     }
 }
 
-/// Returns the name of a kind of expression, for messages.
-fn name(expression: &Expression) -> String {
+/// Returns the name of a kind of expression that is not supported.
+fn expression_name(expression: &Expression) -> String {
     let text = format!("{expression:?}");
     let word = text.split(|c: char| !c.is_alphanumeric()).next();
     match word.unwrap_or_default() {
@@ -270,7 +284,7 @@ impl Interpreter<'_> {
             }
             Expression::CooperativeLoad { ref data, .. } => {
                 let words = out.resize(node.words() * self.lanes);
-                self.transfer(frame, node, data, (span, AccessKind::Load), mask, words)
+                self.transfer_matrix(frame, node, data, (span, AccessKind::Load), mask, words)
             }
             Expression::CooperativeMultiplyAdd { a, b, c } => {
                 self.multiply_add(frame, [a, b, c], span, mask, out)
@@ -282,10 +296,10 @@ impl Interpreter<'_> {
                     self.report_outside(None, &outside, AccessKind::Load, span, mask);
                 }
                 if let Expression::Select { condition, .. } = *expression {
-                    self.branch(frame, condition, handle, mask);
+                    self.record_branch(frame, condition, handle, mask);
                 }
-                if code.watches[handle.index()] != OpenCheck::Nothing && self.exact.is_none() {
-                    self.look(frame, handle, span, mask, out);
+                if code.checks[handle.index()] != OpenCheck::Nothing && self.exact.is_none() {
+                    self.check_open_result(frame, handle, span, mask, out);
                 }
                 Ok(())
             }
@@ -308,7 +322,7 @@ impl Interpreter<'_> {
     }
 
     /// Sets the values that do not change while a function runs: constants, arguments, and pointers to variables.
-    pub(super) fn prepare(&mut self, frame: usize) -> Result<(), EarlyEnd> {
+    pub(super) fn set_fixed_values(&mut self, frame: usize) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let expressions = &code.function.expressions;
         let mask = Mask::full(self.lanes);
@@ -352,7 +366,7 @@ impl Interpreter<'_> {
     pub(super) fn unsupported(&self, what: &str, span: Span) -> EarlyEnd {
         EarlyEnd::Error(RunError::NotSupported {
             what: what.to_owned(),
-            location: self.program.locate(span),
+            location: self.shader.locate(span),
         })
     }
 }

@@ -1,9 +1,9 @@
-//! Runs a shader with numbers that carry their error, so that a plain loop says which results of another kernel are right. A number is
-//! its value in f64, and how far f32 arithmetic in WGSL's accuracy may take it. A sum also carries its terms: they may be added in any
-//! order. Conditions are decided by the values.
+//! Runs a shader with numbers that carry their error. A plain loop then decides which results of another kernel are right: a number
+//! has a value in f64 and a bound on the error of f32 arithmetic with WGSL's accuracy. For a sum, the bound allows any order of its
+//! terms. Conditions are decided by the values.
 //!
-//! Every invocation is on its own here: the invocations of all workgroups run together, some hundred at a time, without workgroup
-//! memory, barriers, and vectors of floats.
+//! The invocations of such a shader share nothing. Those of all workgroups run together, some hundred at a time, without workgroup
+//! memory, barriers and vectors of floats.
 
 mod real;
 
@@ -34,7 +34,7 @@ pub(crate) struct Exact {
     in_group: u64,
     /// The number of the first invocation that runs now.
     first: u64,
-    /// By number of the global variable: what was stored in each element of four bytes; empty where nothing was.
+    /// For each global variable, the numbers in its elements of four bytes; empty if nothing was stored in it.
     stored: Vec<Vec<Real>>,
 }
 
@@ -44,7 +44,7 @@ impl Exact {
         self.total.min(LANES)
     }
 
-    /// Returns the number of a lane's workgroup, in the order of workgroups, and the lane's number there.
+    /// Returns the number of a lane's workgroup, in the order of workgroups, and the lane's number in that workgroup.
     pub(crate) fn place(&self, lane: u32) -> (u64, u32) {
         let number = self.first + u64::from(lane);
         (number / self.in_group, (number % self.in_group) as u32)
@@ -52,8 +52,8 @@ impl Exact {
 }
 
 impl Shader {
-    /// Runs all invocations of a launch with numbers that carry their error. Returns for each buffer the elements of four bytes that it
-    /// holds afterwards, or none if nothing was stored in it.
+    /// Runs all invocations of a launch with numbers that carry their error. Returns the elements of four bytes that each buffer holds
+    /// afterwards; none if nothing was stored in it.
     ///
     /// # Errors
     /// When the launch does not fit the shader, when the shader is no plain loop, does not end within the limits, accesses an element
@@ -105,24 +105,24 @@ impl Shader {
             return Err(misfit("it does not end within the limit of steps"));
         }
         let mut stored = exact.map(|exact| exact.stored).unwrap_or_default();
-        let mut all = Vec::new();
+        let mut results = Vec::new();
         for buffer in buffers {
             let values = match self.variable(buffer) {
                 Some((variable, _)) => std::mem::take(&mut stored[variable.index()]),
                 None => Vec::new(),
             };
-            if let Some(at) = values.iter().position(|value| *value == Real::MISSING) {
+            if let Some(index) = values.iter().position(|value| *value == Real::MISSING) {
                 let binding = buffer.binding;
                 return Err(misfit(&format!(
-                    "it never writes element {at} of binding {binding}"
+                    "it never writes element {index} of binding {binding}"
                 )));
             }
-            all.push(values);
+            results.push(values);
         }
-        Ok(all)
+        Ok(results)
     }
 
-    /// Returns true if numbers may be less exact on a device than on the host.
+    /// Returns true if the shader uses a function that a device may compute less exactly than the host.
     pub fn is_less_exact_on_a_device(&self) -> bool {
         use MathFunction::{Cos, Log, Log2, Pow, Sin, Tanh};
         let mut all = self
@@ -136,7 +136,7 @@ impl Shader {
 }
 
 impl<'a> Interpreter<'a> {
-    /// Runs all invocations, as many at a time as there are lanes.
+    /// Runs all invocations in batches, each of as many as there are lanes.
     pub(crate) fn run_exact(&mut self, entry: &'a naga::EntryPoint) -> Result<(), EarlyEnd> {
         let lanes = self.lanes as u64;
         let total = self.exact.as_ref().map_or(0, |exact| exact.total);
@@ -146,16 +146,16 @@ impl<'a> Interpreter<'a> {
             }
             let mut mask = Mask::full(self.lanes);
             mask.lanes.truncate((total - first).min(lanes) as usize);
-            self.begin(entry)?;
+            self.begin_workgroup(entry)?;
             self.call(0, &mut mask)?;
         }
         Ok(())
     }
 
-    /// Evaluates an expression of floats. Returns false for any other expression, which is evaluated as in every run.
+    /// Evaluates an expression of floats. Returns false for any other expression, which the caller evaluates as in every run.
     ///
     /// # Errors
-    /// When an expression of floats is not one of plain loops.
+    /// When plain loops cannot have this expression of floats.
     pub(crate) fn evaluate_exact(
         &mut self,
         frame: usize,
@@ -167,7 +167,8 @@ impl<'a> Interpreter<'a> {
             return Ok(false);
         };
         let code = &self.codes[frame];
-        let (node, expressions) = (&code.nodes[handle.index()], &code.function.expressions);
+        let node = &code.nodes[handle.index()];
+        let expressions = &code.function.expressions;
         let scalar = |operand: Handle<Expression>| code.nodes[operand.index()].scalar;
         let is_float = |operand: Handle<Expression>| scalar(operand).kind == ScalarKind::Float;
         let value = |operand: Handle<Expression>| &self.frames[frame].values[operand.index()];
@@ -185,7 +186,7 @@ impl<'a> Interpreter<'a> {
                     return refuse("a vector of floats");
                 }
                 self.evaluate_plain(frame, handle, mask, out)?;
-                let written = Number::written(f(out.words[0]));
+                let written = Number::of_literal(f(out.words[0]));
                 if !written.is_exact() {
                     out.numbers = Some(Rc::new(vec![written; mask.total]));
                 }
@@ -193,29 +194,29 @@ impl<'a> Interpreter<'a> {
             Expression::Unary { expr, .. } if gives_float => {
                 // Floats have no other unary operator than the minus.
                 let from = value(expr);
-                map(mask, out, |lane| from.number(lane).negated());
+                set_numbers(mask, out, |lane| from.number(lane).negated());
             }
             Expression::Binary { op, left, right } if is_float(left) => {
                 use BinaryOperator::*;
                 if !is_scalar(left) || !is_scalar(right) {
                     return refuse("a vector of floats");
                 }
-                let (a, b) = (value(left), value(right));
+                let operands = [value(left), value(right)];
                 let test: fn(f64, f64) -> bool = match op {
                     Add => {
-                        zip(mask, out, [a, b], Number::plus);
+                        set_combined(mask, out, operands, Number::plus);
                         return Ok(true);
                     }
                     Subtract => {
-                        zip(mask, out, [a, b], |a, b| a.plus(b.negated()));
+                        set_combined(mask, out, operands, |a, b| a.plus(b.negated()));
                         return Ok(true);
                     }
                     Multiply => {
-                        zip(mask, out, [a, b], |a, b| a.times(b, accuracy));
+                        set_combined(mask, out, operands, |a, b| a.times(b, accuracy));
                         return Ok(true);
                     }
                     Divide => {
-                        zip(mask, out, [a, b], |a, b| a.over(b, accuracy));
+                        set_combined(mask, out, operands, |a, b| a.divided_by(b, accuracy));
                         return Ok(true);
                     }
                     Equal => |a, b| a == b,
@@ -228,8 +229,8 @@ impl<'a> Interpreter<'a> {
                 };
                 let words = out.resize(mask.total);
                 for &lane in &mask.lanes {
-                    let lane = lane as usize;
-                    words[lane] = test(a.number(lane).value, b.number(lane).value).into();
+                    let [a, b] = operands.map(|operand| operand.number(lane as usize).value);
+                    words[lane as usize] = test(a, b).into();
                 }
             }
             Expression::Select {
@@ -238,7 +239,7 @@ impl<'a> Interpreter<'a> {
                 reject,
             } if gives_float => {
                 let [condition, yes, no] = [condition, accept, reject].map(value);
-                map(mask, out, |lane| {
+                set_numbers(mask, out, |lane| {
                     let chosen = if condition.words[lane] != 0 { yes } else { no };
                     chosen.number(lane)
                 });
@@ -259,23 +260,25 @@ impl<'a> Interpreter<'a> {
                     arguments.map(|argument| argument.map_or(Number::default(), number))
                 };
                 if fun == MathFunction::Fma {
-                    map(mask, out, |lane| {
+                    set_numbers(mask, out, |lane| {
                         let [a, b, c] = numbers(lane);
                         a.times(b, accuracy).plus(c)
                     });
                     return Ok(true);
                 }
-                let Some(apply) = function(fun) else {
+                let Some(apply) = real_function(fun) else {
                     return refuse(&format!("the function {fun:?}"));
                 };
                 // Lanes often have the same arguments.
-                let mut last = ([Real::MISSING; 3], Number::default());
-                map(mask, out, |lane| {
-                    let here = numbers(lane).map(|number| number.closed(accuracy));
-                    if here != last.0 {
-                        last = (here, apply(here, accuracy).into());
+                let mut last_arguments = [Real::MISSING; 3];
+                let mut result = Number::default();
+                set_numbers(mask, out, |lane| {
+                    let arguments = numbers(lane).map(|number| number.to_real(accuracy));
+                    if arguments != last_arguments {
+                        last_arguments = arguments;
+                        result = apply(arguments, accuracy).into();
                     }
-                    last.1
+                    result
                 });
             }
             Expression::As { expr, convert, .. } if gives_float || is_float(expr) => {
@@ -287,32 +290,7 @@ impl<'a> Interpreter<'a> {
                     // An exact number is rounded as in any kernel.
                     return Ok(false);
                 }
-                let is_signed = scalar(expr).kind == ScalarKind::Sint;
-                match node.scalar.kind {
-                    ScalarKind::Float if !is_float(expr) => map(mask, out, |lane| {
-                        let word = from.words[lane];
-                        Number::whole(if is_signed {
-                            f64::from(word as i32)
-                        } else {
-                            f64::from(word)
-                        })
-                    }),
-                    ScalarKind::Float if node.scalar.width == 2 => {
-                        map(mask, out, |lane| from.number(lane).to_half(accuracy));
-                    }
-                    ScalarKind::Float => out.copy(from),
-                    kind => {
-                        let words = out.resize(mask.total);
-                        for &lane in &mask.lanes {
-                            let value = from.number(lane as usize).value;
-                            words[lane as usize] = match kind {
-                                ScalarKind::Sint => value as i32 as u32,
-                                ScalarKind::Bool => u32::from(value != 0.0),
-                                _ => value as u32,
-                            };
-                        }
-                    }
-                }
+                convert_numbers(from, scalar(expr), node.scalar, accuracy, mask, out);
             }
             Expression::ZeroValue(_)
             | Expression::CallResult(_)
@@ -329,7 +307,7 @@ impl<'a> Interpreter<'a> {
     /// Adds the numbers to a loaded value, whose words are loaded already.
     ///
     /// # Errors
-    /// When it is a whole vector or array of a variable that holds numbers with errors.
+    /// When the value is a whole vector or array that holds numbers with errors.
     pub(crate) fn load_numbers(
         &self,
         (scalar, span): (Scalar, Span),
@@ -352,23 +330,24 @@ impl<'a> Interpreter<'a> {
                 if !is_scalar {
                     return refuse();
                 }
-                map(mask, out, |lane| match from.words[lane] {
+                set_numbers(mask, out, |lane| match from.words[lane] {
                     OUTSIDE => Number::exact(0.0),
                     offset => Number::from(stored[offset as usize / 4]),
                 });
             }
             (Some(Root::Local(frame, local)), _) => {
                 let frame = &self.frames[frame];
-                let (own, kept) = (&frame.locals[local.index()], &frame.numbers[local.index()]);
+                let own = &frame.locals[local.index()];
+                let kept = &frame.numbers[local.index()];
                 match from.common(mask) {
                     Some(word) if is_scalar => out.numbers.clone_from(&kept[word]),
                     _ if kept.iter().all(Option::is_none) => {}
                     _ if !is_scalar => return refuse(),
-                    _ => map(mask, out, |lane| match from.words[lane] {
+                    _ => set_numbers(mask, out, |lane| match from.words[lane] {
                         OUTSIDE => Number::exact(0.0),
                         word => match &kept[word as usize] {
                             Some(numbers) => numbers[lane],
-                            None => Number::held(own[word as usize * self.lanes + lane]),
+                            None => Number::of_word(own[word as usize * self.lanes + lane]),
                         },
                     }),
                 }
@@ -389,11 +368,12 @@ impl<'a> Interpreter<'a> {
         let lanes = self.lanes;
         match (to.root, &mut self.exact) {
             (Some(Root::Shared(variable)), Some(exact)) => {
-                let (shared, stored) = (&self.shared[variable], &mut exact.stored[variable]);
+                let shared = &self.shared[variable];
+                let stored = &mut exact.stored[variable];
                 if stored.is_empty() {
                     let (words, _) = shared.bytes.as_chunks();
                     let real = |word: &[u8; 4]| {
-                        if shared.is_initialized() {
+                        if shared.initialized {
                             Real::from_word(scalar, u32::from_le_bytes(*word))
                         } else {
                             Real::MISSING
@@ -404,7 +384,7 @@ impl<'a> Interpreter<'a> {
                 let lanes = mask.lanes.iter().map(|lane| *lane as usize);
                 for lane in lanes.filter(|lane| to.words[*lane] != OUTSIDE) {
                     stored[to.words[lane] as usize / 4] = match scalar.kind {
-                        ScalarKind::Float => from.number(lane).closed(exact.accuracy),
+                        ScalarKind::Float => from.number(lane).to_real(exact.accuracy),
                         _ => Real::from_word(scalar, from.words[lane]),
                     };
                 }
@@ -416,9 +396,10 @@ impl<'a> Interpreter<'a> {
                 let Frame {
                     locals, numbers, ..
                 } = &mut self.frames[frame];
-                let (own, kept) = (&locals[local.index()], &mut numbers[local.index()]);
+                let own = &locals[local.index()];
+                let kept = &mut numbers[local.index()];
                 let common = to.common(mask);
-                for (at, values) in from.words.chunks_exact(lanes).enumerate() {
+                for (index, values) in from.words.chunks_exact(lanes).enumerate() {
                     let mut set = |word: usize, changed: &[u32]| {
                         let kept = &mut kept[word];
                         if kept.is_some() || from.numbers.is_some() {
@@ -426,19 +407,19 @@ impl<'a> Interpreter<'a> {
                             for lane in changed.iter().map(|lane| *lane as usize) {
                                 numbers[lane] = match &from.numbers {
                                     Some(numbers) => numbers[lane],
-                                    None => Number::held(values[lane]),
+                                    None => Number::of_word(values[lane]),
                                 };
                             }
                         }
                     };
                     match common {
-                        Some(first) if all => kept[first + at].clone_from(&from.numbers),
-                        Some(first) => set(first + at, &mask.lanes),
+                        Some(first) if all => kept[first + index].clone_from(&from.numbers),
+                        Some(first) => set(first + index, &mask.lanes),
                         None => {
                             for lane in &mask.lanes {
                                 let first = to.words[*lane as usize];
                                 if first != OUTSIDE {
-                                    set(first as usize + at, std::slice::from_ref(lane));
+                                    set(first as usize + index, std::slice::from_ref(lane));
                                 }
                             }
                         }
@@ -451,33 +432,68 @@ impl<'a> Interpreter<'a> {
 }
 
 /// Sets the number of each active lane.
-fn map(mask: &Mask, out: &mut LaneValues, mut of: impl FnMut(usize) -> Number) {
+fn set_numbers(mask: &Mask, out: &mut LaneValues, mut number_of: impl FnMut(usize) -> Number) {
     out.words.resize(mask.total, 0);
     let numbers = if mask.is_full() {
-        (0..mask.total).map(of).collect()
+        (0..mask.total).map(number_of).collect()
     } else {
         let mut numbers = vec![Number::default(); mask.total];
         for &lane in &mask.lanes {
-            numbers[lane as usize] = of(lane as usize);
+            numbers[lane as usize] = number_of(lane as usize);
         }
         numbers
     };
     out.numbers = Some(Rc::new(numbers));
 }
 
-/// Sets the number of each lane to `op` of the numbers that it has in two values; those of inactive lanes are not specified.
-fn zip(
+/// Converts numbers between floats and integers, or floats to another width.
+fn convert_numbers(
+    from: &LaneValues,
+    old: Scalar,
+    new: Scalar,
+    accuracy: Accuracy,
+    mask: &Mask,
+    out: &mut LaneValues,
+) {
+    match (old.kind, new.kind) {
+        (ScalarKind::Float, ScalarKind::Float) if new.width == 2 => {
+            set_numbers(mask, out, |lane| from.number(lane).to_half(accuracy));
+        }
+        (ScalarKind::Float, ScalarKind::Float) => out.copy(from),
+        (ScalarKind::Sint, ScalarKind::Float) => set_numbers(mask, out, |lane| {
+            Number::of_integer((from.words[lane] as i32).into())
+        }),
+        (_, ScalarKind::Float) => set_numbers(mask, out, |lane| {
+            Number::of_integer(from.words[lane].into())
+        }),
+        (_, kind) => {
+            let words = out.resize(mask.total);
+            for &lane in &mask.lanes {
+                let value = from.number(lane as usize).value;
+                words[lane as usize] = match kind {
+                    ScalarKind::Sint => value as i32 as u32,
+                    ScalarKind::Bool => u32::from(value != 0.0),
+                    _ => value as u32,
+                };
+            }
+        }
+    }
+}
+
+/// Applies an operation to the numbers of two values, lane by lane. The results of inactive lanes are not specified.
+fn set_combined(
     mask: &Mask,
     out: &mut LaneValues,
     [a, b]: [&LaneValues; 2],
     op: impl Fn(Number, Number) -> Number,
 ) {
     if !mask.is_dense() {
-        return map(mask, out, |lane| op(a.number(lane), b.number(lane)));
+        return set_numbers(mask, out, |lane| op(a.number(lane), b.number(lane)));
     }
     out.words.resize(mask.total, 0);
-    let held = |word: &u32| Number::held(*word);
-    let (left, right) = (a.words.iter().map(held), b.words.iter().map(held));
+    let number = |word: &u32| Number::of_word(*word);
+    let left = a.words.iter().map(number);
+    let right = b.words.iter().map(number);
     let numbers = match (&a.numbers, &b.numbers) {
         (None, None) => left.zip(right).map(|(a, b)| op(a, b)).collect(),
         (Some(a), None) => a.iter().zip(right).map(|(a, b)| op(*a, b)).collect(),
@@ -487,19 +503,19 @@ fn zip(
     out.numbers = Some(Rc::new(numbers));
 }
 
-/// Returns the function of up to three numbers that WGSL has under this name, for a given accuracy.
-fn function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
+/// Returns a built-in function of up to three numbers; `None` if it is not supported.
+fn real_function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
     use MathFunction::*;
     Some(match fun {
         Abs => |[x, ..], _| x.abs(),
         Min => |[x, y, _], _| x.min(y),
         Max => |[x, y, _], _| x.max(y),
         Clamp => |[x, low, high], _| x.max(low).min(high),
-        Floor => |[x, ..], _| x.step(f64::floor),
-        Ceil => |[x, ..], _| x.step(f64::ceil),
-        Round => |[x, ..], _| x.step(f64::round_ties_even),
-        Trunc => |[x, ..], _| x.step(f64::trunc),
-        Sign => |[x, ..], _| x.step(|x| if x == 0.0 { x } else { x.signum() }),
+        Floor => |[x, ..], _| x.apply_steps(f64::floor),
+        Ceil => |[x, ..], _| x.apply_steps(f64::ceil),
+        Round => |[x, ..], _| x.apply_steps(f64::round_ties_even),
+        Trunc => |[x, ..], _| x.apply_steps(f64::trunc),
+        Sign => |[x, ..], _| x.apply_steps(|x| if x == 0.0 { x } else { x.signum() }),
         Exp => |[x, ..], _| x.exp(),
         Exp2 => |[x, ..], _| x.exp2(),
         Log => |[x, ..], accuracy| x.log(E, accuracy),
@@ -507,8 +523,8 @@ fn function(fun: MathFunction) -> Option<fn([Real; 3], Accuracy) -> Real> {
         Pow => |[x, y, _], accuracy| x.power(y, accuracy),
         Sqrt => |[x, ..], _| x.sqrt(),
         InverseSqrt => |[x, ..], _| x.inverse_sqrt(),
-        Sin => |[x, ..], accuracy| x.wave(f64::sin, accuracy),
-        Cos => |[x, ..], accuracy| x.wave(f64::cos, accuracy),
+        Sin => |[x, ..], accuracy| x.sine_or_cosine(f64::sin, accuracy),
+        Cos => |[x, ..], accuracy| x.sine_or_cosine(f64::cos, accuracy),
         Tanh => |[x, ..], accuracy| x.tanh(accuracy),
         _ => return None,
     })

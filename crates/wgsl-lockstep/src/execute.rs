@@ -2,16 +2,17 @@
 
 use naga::{Barrier, Block, Expression, Handle, Span, Statement, SwitchCase, SwitchValue};
 
-use super::finding::FindingKind;
-use super::interpreter::{EarlyEnd, Frame, Interpreter};
+use super::finding::{FindingKind, NO_VARIABLE};
+use super::interpreter::{EarlyEnd, Frame, Interpreter, RunningLoop};
 use super::open::OpenResult;
 use super::value::{LaneValues, Mask};
 use super::{AccessKind, Arrival, StatementStart};
 
-/// Most nested blocks and calls.
+/// The largest number of nested blocks and calls: they are run by recursion.
 const MOST_NESTED: usize = 250;
 
-/// Lanes that jumped out of the blocks that run now.
+/// Lanes that jumped out of the innermost loop, and wait where it ends or goes on.
+#[derive(Default)]
 struct Jumps {
     /// Lanes that left the innermost loop or switch.
     broken: Mask,
@@ -19,17 +20,8 @@ struct Jumps {
     continued: Mask,
 }
 
-impl Jumps {
-    fn new(lanes: usize) -> Self {
-        Self {
-            broken: Mask::empty(lanes),
-            continued: Mask::empty(lanes),
-        }
-    }
-}
-
 impl<'a> Interpreter<'a> {
-    /// Sets the values of all expressions that stand for an argument.
+    /// Sets the values of all expressions that name an argument of a function.
     pub(crate) fn set_argument(
         &mut self,
         frame: usize,
@@ -42,34 +34,41 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Counts steps.
+    /// Counts steps of the workgroup.
     ///
     /// # Errors
-    /// At the limit of a workgroup's steps.
-    pub(crate) fn tick(&mut self, steps: u64) -> Result<(), EarlyEnd> {
+    /// Past the limit of a workgroup's steps. The running loop with the most iterations is then reported as endless.
+    pub(crate) fn count_steps(&mut self, steps: u64) -> Result<(), EarlyEnd> {
         self.steps += steps;
         self.group_steps += steps;
         if self.group_steps <= self.launch.limits.steps_per_workgroup {
             return Ok(());
         }
-        if let Some((span, rounds, lanes)) = self.loops.iter().max_by_key(|(_, rounds, _)| *rounds)
+        let longest = self.loops.iter().max_by_key(|running| running.iterations);
+        if let Some(RunningLoop {
+            span,
+            iterations,
+            lanes,
+        }) = longest
         {
             let first = lanes.first().copied().unwrap_or(0);
             let mut finding = self.finding(FindingKind::Endless, *span, first);
-            let lanes = lanes.iter().map(|lane| self.invocation(*lane));
-            (finding.invocations, finding.count) = (lanes.collect(), *rounds);
-            self.find(finding, usize::MAX);
+            finding.invocations = lanes.iter().map(|lane| self.invocation(*lane)).collect();
+            finding.count = *iterations;
+            self.report(finding, NO_VARIABLE);
         }
         Err(EarlyEnd::Limit)
     }
 
-    /// Runs a function's body; its arguments are set.
+    /// Runs a function's body for these lanes. The caller has set the values of its arguments.
     pub(crate) fn call(&mut self, frame: usize, mask: &mut Mask) -> Result<(), EarlyEnd> {
         let code = &self.codes[frame];
         let called = mask.lanes.len();
-        (self.frames[frame].called, self.frames[frame].running) = (called, called);
-        if !std::mem::replace(&mut self.frames[frame].ready, true) {
-            self.prepare(frame)?;
+        let own = &mut self.frames[frame];
+        own.called = called;
+        own.running = called;
+        if !std::mem::replace(&mut own.ready, true) {
+            self.set_fixed_values(frame)?;
         }
         for (handle, variable) in code.function.local_variables.iter() {
             let Frame {
@@ -95,14 +94,14 @@ impl<'a> Interpreter<'a> {
                 }
             }
             let steps = local.len() as u64 / 1024;
-            self.tick(steps)?;
+            self.count_steps(steps)?;
         }
-        let mut jumps = Jumps::new(self.lanes);
-        self.block(frame, &code.function.body, mask, &mut jumps)
+        let mut jumps = Jumps::default();
+        self.run_block(frame, &code.function.body, mask, &mut jumps)
     }
 
-    /// Runs a block for these lanes; the lanes that reach its end remain in `mask`.
-    fn block(
+    /// Runs a block for the lanes in `mask`, in which the lanes that reach its end remain.
+    fn run_block(
         &mut self,
         frame: usize,
         block: &'a Block,
@@ -118,14 +117,14 @@ impl<'a> Interpreter<'a> {
                 return Err(self.unsupported("blocks and calls nested this deeply", *span));
             }
             if !mask.is_empty() {
-                self.statement(frame, statement, *span, mask, jumps)?;
+                self.run_statement(frame, statement, *span, mask, jumps)?;
             }
         }
         self.nesting -= 1;
         Ok(())
     }
 
-    fn statement(
+    fn run_statement(
         &mut self,
         frame: usize,
         statement: &'a Statement,
@@ -134,11 +133,11 @@ impl<'a> Interpreter<'a> {
         jumps: &mut Jumps,
     ) -> Result<(), EarlyEnd> {
         if !matches!(statement, Statement::Block(_)) {
-            self.tick(1 + mask.lanes.len() as u64 / 64)?;
+            self.count_steps(1 + mask.lanes.len() as u64 / 64)?;
             // Statements that naga added have no place.
             if self.watched && span.is_defined() {
                 self.observer.statement(&StatementStart {
-                    location: self.program.locate(span),
+                    location: self.shader.locate(span),
                     depth: self.depth,
                     lanes: &mask.lanes,
                 });
@@ -148,51 +147,40 @@ impl<'a> Interpreter<'a> {
             Statement::Emit(range) => {
                 for handle in range.clone() {
                     let words = self.codes[frame].nodes[handle.index()].words();
-                    self.tick(1 + (mask.lanes.len() * words) as u64 / 64)?;
+                    self.count_steps(1 + (mask.lanes.len() * words) as u64 / 64)?;
                     self.evaluate(frame, handle, mask)?;
                 }
             }
-            Statement::Block(block) => self.block(frame, block, mask, jumps)?,
+            Statement::Block(block) => self.run_block(frame, block, mask, jumps)?,
             Statement::If {
                 condition,
                 accept,
                 reject,
             } => {
-                self.branch(frame, *condition, *condition, mask);
+                self.record_branch(frame, *condition, *condition, mask);
                 let condition = &self.frames[frame].values[condition.index()].words;
                 let mut no = mask.split(|lane| condition[lane as usize] == 0);
-                self.block(frame, accept, mask, jumps)?;
-                self.block(frame, reject, &mut no, jumps)?;
+                self.run_block(frame, accept, mask, jumps)?;
+                self.run_block(frame, reject, &mut no, jumps)?;
                 mask.merge(&mut no);
             }
             Statement::Switch { selector, cases } => {
-                self.switch(frame, *selector, cases, mask, jumps)?
+                self.run_switch(frame, *selector, cases, mask, jumps)?
             }
             Statement::Loop {
                 body,
                 continuing,
                 break_if,
             } => {
-                self.repeat(frame, (body, continuing, *break_if), span, mask)?;
+                self.run_loop(frame, (body, continuing, *break_if), span, mask)?;
             }
             Statement::Break => jumps.broken.merge(mask),
             Statement::Continue => jumps.continued.merge(mask),
-            Statement::Return { value } => {
-                let frame = &mut self.frames[frame];
-                let all = mask.lanes.len() == frame.called;
-                frame.running -= mask.lanes.len();
-                if let Some(value) = value {
-                    let value = &frame.values[value.index()];
-                    frame.result.take_numbers(value, mask, all);
-                    let result = frame.result.resize(value.words.len());
-                    copy_lanes(result, &value.words, mask);
-                }
-                mask.lanes.clear();
-            }
+            Statement::Return { value } => self.run_return(frame, *value, mask),
             Statement::ControlBarrier(flags) => self.barrier(*flags, span, mask),
             Statement::MemoryBarrier(_) => {}
             Statement::Store { pointer, value } => {
-                let span = self.place(frame, *pointer, span);
+                let span = self.target_span(frame, *pointer, span);
                 self.store(frame, *pointer, *value, span, mask)?;
             }
             Statement::Atomic {
@@ -204,35 +192,13 @@ impl<'a> Interpreter<'a> {
                 self.atomic(frame, *pointer, (fun, *value), *result, span, mask)?;
             }
             Statement::WorkGroupUniformLoad { pointer, result } => {
-                self.barrier(Barrier::WORK_GROUP, span, mask);
-                let mut out = std::mem::take(&mut self.frames[frame].values[result.index()]);
-                self.check_uniform(frame, *pointer, span, mask);
-                let loaded = self.load(frame, *pointer, span, mask, &mut out);
-                self.frames[frame].values[result.index()] = out;
-                loaded?;
-                self.local_clock.tick();
+                self.uniform_load(frame, *pointer, *result, span, mask)?;
             }
             Statement::Call {
                 function,
                 arguments,
                 result,
-            } => {
-                let callee = 1 + function.index();
-                for (at, argument) in arguments.iter().enumerate() {
-                    let value = std::mem::take(&mut self.frames[frame].values[argument.index()]);
-                    self.set_argument(callee, at, |out| out.copy(&value));
-                    self.frames[frame].values[argument.index()] = value;
-                }
-                self.depth += 1;
-                let mut inside = mask.clone();
-                self.call(callee, &mut inside)?;
-                self.depth -= 1;
-                if let Some(result) = result {
-                    let value = std::mem::take(&mut self.frames[callee].result);
-                    self.frames[frame].values[result.index()].copy(&value);
-                    self.frames[callee].result = value;
-                }
-            }
+            } => self.run_call(frame, 1 + function.index(), arguments, *result, mask)?,
             Statement::SubgroupBallot { result, predicate } => {
                 self.ballot(frame, (*predicate, *result), span, mask);
             }
@@ -254,7 +220,8 @@ impl<'a> Interpreter<'a> {
                 let node = &self.codes[frame].nodes[target.index()];
                 let mut value = std::mem::take(&mut self.frames[frame].values[target.index()]);
                 let kind = AccessKind::Store;
-                let stored = self.transfer(frame, node, data, (span, kind), mask, &mut value.words);
+                let stored =
+                    self.transfer_matrix(frame, node, data, (span, kind), mask, &mut value.words);
                 self.frames[frame].values[target.index()] = value;
                 stored?;
             }
@@ -269,8 +236,65 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Returns the place of a store's target in the source: `out[i]` of `out[i] = 1.0;`.
-    fn place(&self, frame: usize, pointer: Handle<Expression>, statement: Span) -> Span {
+    /// Ends the function for the lanes in `mask`, and keeps the values that they return.
+    fn run_return(&mut self, frame: usize, value: Option<Handle<Expression>>, mask: &mut Mask) {
+        let frame = &mut self.frames[frame];
+        let all = mask.lanes.len() == frame.called;
+        frame.running -= mask.lanes.len();
+        if let Some(value) = value {
+            let value = &frame.values[value.index()];
+            frame.result.take_numbers(value, mask, all);
+            let result = frame.result.resize(value.words.len());
+            copy_lanes(result, &value.words, mask);
+        }
+        mask.lanes.clear();
+    }
+
+    /// Runs `workgroupUniformLoad`: a barrier, a load of the same place by all lanes, and a second barrier.
+    fn uniform_load(
+        &mut self,
+        frame: usize,
+        pointer: Handle<Expression>,
+        result: Handle<Expression>,
+        span: Span,
+        mask: &Mask,
+    ) -> Result<(), EarlyEnd> {
+        self.barrier(Barrier::WORK_GROUP, span, mask);
+        let mut out = std::mem::take(&mut self.frames[frame].values[result.index()]);
+        self.check_uniform(frame, pointer, span, mask);
+        let loaded = self.load(frame, pointer, span, mask, &mut out);
+        self.frames[frame].values[result.index()] = out;
+        self.local_clock.advance();
+        loaded
+    }
+
+    /// Calls a function with the frame `callee`, and takes its result.
+    fn run_call(
+        &mut self,
+        frame: usize,
+        callee: usize,
+        arguments: &[Handle<Expression>],
+        result: Option<Handle<Expression>>,
+        mask: &Mask,
+    ) -> Result<(), EarlyEnd> {
+        for (index, argument) in arguments.iter().enumerate() {
+            let value = std::mem::take(&mut self.frames[frame].values[argument.index()]);
+            self.set_argument(callee, index, |out| out.copy(&value));
+            self.frames[frame].values[argument.index()] = value;
+        }
+        self.depth += 1;
+        self.call(callee, &mut mask.clone())?;
+        self.depth -= 1;
+        if let Some(result) = result {
+            let value = std::mem::take(&mut self.frames[callee].result);
+            self.frames[frame].values[result.index()].copy(&value);
+            self.frames[callee].result = value;
+        }
+        Ok(())
+    }
+
+    /// Returns the span of a store's target: `out[i]` in `out[i] = 1.0;`.
+    fn target_span(&self, frame: usize, pointer: Handle<Expression>, statement: Span) -> Span {
         let expressions = &self.codes[frame].function.expressions;
         match expressions[pointer] {
             Expression::Access { .. } | Expression::AccessIndex { .. } => {
@@ -280,7 +304,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    fn switch(
+    fn run_switch(
         &mut self,
         frame: usize,
         selector: Handle<Expression>,
@@ -295,20 +319,20 @@ impl<'a> Interpreter<'a> {
             SwitchValue::Default => None,
         };
         let named: Vec<u32> = cases.iter().filter_map(word).collect();
-        let mut inner = Jumps::new(self.lanes);
+        let mut inner = Jumps::default();
         // Lanes that fall through into the next case.
         let mut falling = Mask::empty(self.lanes);
         for case in cases {
-            let mut here = match word(case) {
+            let mut entering = match word(case) {
                 Some(word) => mask.split(|lane| selected[lane as usize] == word),
                 None => mask.split(|lane| !named.contains(&selected[lane as usize])),
             };
-            here.merge(&mut falling);
-            self.block(frame, &case.body, &mut here, &mut inner)?;
+            entering.merge(&mut falling);
+            self.run_block(frame, &case.body, &mut entering, &mut inner)?;
             if case.fall_through {
-                falling = here;
+                falling = entering;
             } else {
-                inner.broken.merge(&mut here);
+                inner.broken.merge(&mut entering);
             }
         }
         mask.merge(&mut falling);
@@ -317,26 +341,30 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn repeat(
+    fn run_loop(
         &mut self,
         frame: usize,
         (body, continuing, break_if): (&'a Block, &'a Block, Option<Handle<Expression>>),
         span: Span,
         mask: &mut Mask,
     ) -> Result<(), EarlyEnd> {
-        let mut jumps = Jumps::new(self.lanes);
-        self.loops.push((span, 0, Vec::new()));
+        let mut jumps = Jumps::default();
+        self.loops.push(RunningLoop {
+            span,
+            iterations: 0,
+            lanes: Vec::new(),
+        });
         while !mask.is_empty() {
-            self.group_rounds += 1;
-            self.rounds = self.rounds.max(self.group_rounds);
-            if let Some((_, rounds, lanes)) = self.loops.last_mut() {
-                *rounds += 1;
-                lanes.clone_from(&mask.lanes);
+            self.group_iterations += 1;
+            self.most_iterations = self.most_iterations.max(self.group_iterations);
+            if let Some(running) = self.loops.last_mut() {
+                running.iterations += 1;
+                running.lanes.clone_from(&mask.lanes);
             }
-            self.tick(1)?;
-            self.block(frame, body, mask, &mut jumps)?;
+            self.count_steps(1)?;
+            self.run_block(frame, body, mask, &mut jumps)?;
             mask.merge(&mut jumps.continued);
-            self.block(frame, continuing, mask, &mut jumps)?;
+            self.run_block(frame, continuing, mask, &mut jumps)?;
             if let Some(condition) = break_if {
                 let condition = &self.frames[frame].values[condition.index()].words;
                 let mut done = mask.split(|lane| condition[lane as usize] != 0);
@@ -348,8 +376,8 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Notes which ways a condition on values from buffers goes. `place` stands for it in the report.
-    pub(crate) fn branch(
+    /// Records whether a condition on values from buffers is true or false for the active lanes. The report shows the location of `place`.
+    pub(crate) fn record_branch(
         &mut self,
         frame: usize,
         condition: Handle<Expression>,
@@ -367,34 +395,34 @@ impl<'a> Interpreter<'a> {
         }
     }
 
+    /// Reports the lanes that do not reach a barrier, and starts the epochs after it.
     fn barrier(&mut self, flags: Barrier, span: Span, mask: &Mask) {
-        if self.program.flow().is_open(span) {
-            let first = mask.lanes.first().copied().unwrap_or(0);
+        let first = mask.lanes.first().copied().unwrap_or(0);
+        if self.shader.flow().depends_on_writable_memory(span) {
             let open = FindingKind::Open(OpenResult::Barrier);
             let finding = self.finding(open, span, first);
-            self.find(finding, usize::MAX);
+            self.report(finding, NO_VARIABLE);
         }
         if flags == Barrier::SUB_GROUP {
             return;
         }
         let missing = mask.missing();
         if !missing.is_empty() {
-            let first = mask.lanes.first().copied().unwrap_or(0);
             let mut finding = self.finding(FindingKind::DivergentBarrier, span, first);
             finding.invocations = missing.iter().map(|lane| self.invocation(*lane)).collect();
-            self.find(finding, usize::MAX);
+            self.report(finding, NO_VARIABLE);
         }
         let workgroup_memory = flags.contains(Barrier::WORK_GROUP);
         let storage = flags.contains(Barrier::STORAGE);
         if workgroup_memory {
-            self.local_clock.tick();
+            self.local_clock.advance();
         }
         if storage {
-            self.global_clock.tick();
+            self.global_clock.advance();
         }
         if self.watched {
             self.observer.barrier(&Arrival {
-                location: self.program.locate(span),
+                location: self.shader.locate(span),
                 lanes: &mask.lanes,
                 missing: &missing,
                 workgroup_memory,

@@ -1,4 +1,4 @@
-//! Faults of a run and their list: each kind once for each pair of lines and variable.
+//! Findings about a run. The list has one finding for each kind, variable and pair of lines, with the number of times that it was found.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -43,7 +43,7 @@ pub struct Invocation {
     pub global: [u32; 3],
     /// The value of `workgroup_id`.
     pub workgroup: [u32; 3],
-    /// The number of the subgroup, if a whole subgroup acts as one; the invocation is then its first.
+    /// The number of the subgroup in its workgroup, if the whole subgroup acts together; `lane` is then its first lane.
     pub subgroup: Option<u32>,
 }
 
@@ -56,18 +56,18 @@ impl fmt::Display for Invocation {
     }
 }
 
-/// Something wrong, or something that may be wrong on some device. `Display` says it in a sentence with its line.
+/// Something wrong, or something that may be wrong on some device. `Display` prints a sentence with its line.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
     /// What was found.
     pub kind: FindingKind,
     /// The place in the source.
     pub location: Location,
-    /// The variable's name.
+    /// The variable's name; `None` if the finding is not about a variable.
     pub variable: Option<String>,
-    /// The element, as WGSL writes it: `tile[3].x`.
+    /// The element that is accessed, as WGSL writes it: `tile[3].x`.
     pub element: Option<String>,
-    /// What the access does.
+    /// The kind of the access, if the finding is about one.
     pub access: Option<AccessKind>,
     /// The first invocation at which it was found; for a barrier, the first that arrives.
     pub invocation: Invocation,
@@ -75,10 +75,10 @@ pub struct Finding {
     pub other: Option<OtherAccess>,
     /// The invocations that do not reach a barrier, or those in a loop that does not end.
     pub invocations: Vec<Invocation>,
-    /// The index of an access out of bounds, and the number of elements.
+    /// For an access out of bounds, the index and the number of elements.
     pub index: Option<(i64, u32)>,
-    /// How often it was found, counting invocations; for an endless loop, its iterations so far; for a result that differs between subgroups,
-    /// the size of the other subgroups.
+    /// The number of invocations for which it was found. For an endless loop, its iterations so far; for a result that depends on the size of
+    /// subgroups, the other size.
     pub count: u64,
 }
 
@@ -111,9 +111,9 @@ impl Finding {
 }
 
 impl FindingKind {
-    /// Returns true if a finding of this kind, about this memory, is a fault. Every device computes the same if one statement writes one
-    /// value twice, or writes parts of a vector; workgroup memory starts as zeros, and most devices give an exponential that
-    /// overflows its limit.
+    /// Returns true if a finding of this kind, about this memory, is a fault. No fault: one statement writes one value twice or writes parts
+    /// of a vector (every device computes the same), workgroup memory is read before it is written (it starts as zeros), and an
+    /// exponential overflows (most devices give infinity).
     pub fn is_fault(self, space: Space) -> bool {
         match self {
             Self::SameValue | Self::VectorComponent | Self::Open(OpenResult::Overflow) => false,
@@ -126,42 +126,26 @@ impl FindingKind {
 impl fmt::Display for Finding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = self.variable.as_deref().unwrap_or("memory");
-        let what = self.element.as_deref().unwrap_or(name);
-        let (who, missing) = (self.invocation, self.invocations.len());
+        let element = self.element.as_deref().unwrap_or(name);
         let verb = self.access.map_or("accesses", AccessKind::verb);
+        let access = format!("{} {verb} {element}", self.invocation);
+        let missing = self.invocations.len();
         write!(f, "line {}: ", self.location.line)?;
         match self.kind {
-            FindingKind::Race | FindingKind::SameValue | FindingKind::VectorComponent => {
-                write!(f, "{who} {verb} {what}")?;
-                if let Some(other) = &self.other {
-                    let (of, verb, line) =
-                        (other.invocation, other.access.verb(), other.location.line);
-                    let apart = if of.workgroup == self.invocation.workgroup {
-                        ""
-                    } else {
-                        " of another workgroup"
-                    };
-                    write!(
-                        f,
-                        ", {of}{apart} {verb} it on line {line}, nothing orders them"
-                    )?;
-                }
-                match self.kind {
-                    FindingKind::SameValue => write!(f, " (both write the same value)"),
-                    FindingKind::VectorComponent => {
-                        write!(f, " (another component of the same vector)")
-                    }
-                    _ => Ok(()),
-                }
+            FindingKind::Race => write!(f, "{access}{}", self.other_access()),
+            FindingKind::SameValue => {
+                let other = self.other_access();
+                write!(f, "{access}{other} (both write the same value)")
             }
-            FindingKind::UnwrittenRead => {
-                write!(f, "{who} reads {what}, which was never written")
+            FindingKind::VectorComponent => {
+                let other = self.other_access();
+                write!(f, "{access}{other} (another component of the same vector)")
             }
-            FindingKind::OutOfBounds => {
-                write!(f, "{who} {verb} {what}")?;
-                self.index
-                    .map_or(Ok(()), |(_, count)| write!(f, ", of {count} elements"))
-            }
+            FindingKind::UnwrittenRead => write!(f, "{access}, which was never written"),
+            FindingKind::OutOfBounds => match self.index {
+                Some((_, count)) => write!(f, "{access}, of {count} elements"),
+                None => write!(f, "{access}"),
+            },
             FindingKind::DivergentBarrier => {
                 write!(
                     f,
@@ -171,12 +155,39 @@ impl fmt::Display for Finding {
             FindingKind::DivergentSubgroup => {
                 write!(f, "{missing} invocations of the subgroup do not take part")
             }
-            FindingKind::NonUniformValue => write!(f, "{what} is not the same for all invocations"),
+            FindingKind::NonUniformValue => {
+                write!(f, "{element} is not the same for all invocations")
+            }
             FindingKind::Endless => write!(f, "the loop does not end"),
-            FindingKind::Open(open) => write!(f, "{}; write {}", open.says(), open.instead()),
+            FindingKind::Open(open) => {
+                write!(f, "{}; write {}", open.description(), open.alternative())
+            }
         }
     }
 }
+
+impl Finding {
+    /// Returns the end of a sentence about a race: `, invocation 3 writes it on line 7, nothing orders them`.
+    fn other_access(&self) -> String {
+        let Some(other) = &self.other else {
+            return String::new();
+        };
+        let group = if other.invocation.workgroup == self.invocation.workgroup {
+            ""
+        } else {
+            " of another workgroup"
+        };
+        format!(
+            ", {}{group} {} it on line {}, nothing orders them",
+            other.invocation,
+            other.access.verb(),
+            other.location.line
+        )
+    }
+}
+
+/// The number that findings about no variable have in place of a variable's number.
+pub(crate) const NO_VARIABLE: usize = usize::MAX;
 
 /// The list of findings: one for each kind, variable and pair of lines.
 #[derive(Default)]
@@ -184,8 +195,9 @@ pub(crate) struct Findings {
     pub(crate) list: Vec<Finding>,
     /// The largest number of findings.
     limit: usize,
-    known: HashMap<(FindingKind, usize, u32, u32), usize>,
-    /// The finding that was counted last, or is about to be added.
+    /// The index in `list` of each finding, by its kind, its variable's number and its two lines, the lower line first.
+    indices: HashMap<(FindingKind, usize, u32, u32), usize>,
+    /// The index of the finding that was counted last, or is about to be added.
     last: usize,
 }
 
@@ -197,24 +209,29 @@ impl Findings {
         }
     }
 
-    /// Counts a finding at these lines. Returns true for a new one, which the caller then adds.
-    pub(crate) fn is_new(&mut self, kind: FindingKind, variable: usize, lines: (u32, u32)) -> bool {
+    /// Counts a finding, which may be about one line or two. Returns true if it is new and within the limit; the caller then adds it to `list`.
+    pub(crate) fn register(
+        &mut self,
+        kind: FindingKind,
+        variable: usize,
+        lines: (u32, u32),
+    ) -> bool {
         let key = (kind, variable, lines.0.min(lines.1), lines.0.max(lines.1));
-        if let Some(at) = self.known.get(&key) {
-            self.last = *at;
-            self.again();
+        if let Some(index) = self.indices.get(&key) {
+            self.last = *index;
+            self.count_again();
             return false;
         }
         self.last = self.list.len();
         let is_new = self.last < self.limit;
         if is_new {
-            self.known.insert(key, self.last);
+            self.indices.insert(key, self.last);
         }
         is_new
     }
 
     /// Counts the last finding again.
-    pub(crate) fn again(&mut self) {
+    pub(crate) fn count_again(&mut self) {
         if let Some(finding) = self.list.get_mut(self.last) {
             finding.count += 1;
         }

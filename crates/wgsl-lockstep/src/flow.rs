@@ -1,5 +1,6 @@
-//! Which values depend on memory, and which barriers are under conditions that do. Like a browser's analysis it follows what is
-//! written, not what the lanes happen to do.
+//! Finds the values that depend on memory, and the barriers under conditions that depend on memory. Like a browser's analysis, it
+//! follows the source and not what the lanes happen to do: a barrier inside `if (x[0] > 0.0)` is found although all lanes read one
+//! element.
 
 use std::collections::HashSet;
 
@@ -11,57 +12,57 @@ use naga::{
 use super::code::operands;
 
 /// Marks a value that comes from a buffer.
-const DATA: u8 = 1;
+const FROM_BUFFER: u8 = 1;
 /// Marks a value that comes from memory which another invocation may write.
-const OPEN: u8 = 2;
+const FROM_WRITABLE: u8 = 2;
 
-/// What is known about a module's values and barriers before it runs. A `u8` holds the marks of a value.
+/// The marks of a module's values, and its barriers under conditions on memory. A `u8` holds the marks of a value.
 #[derive(Debug, Default)]
 pub(crate) struct Flow {
-    /// The facts about each function, the entry points last.
-    functions: Vec<Facts>,
+    /// The marks of each function's values, the entry points last.
+    functions: Vec<FunctionMarks>,
     /// The marks of each global variable.
     globals: Vec<u8>,
-    /// Places of barriers under conditions on memory that another invocation may write.
+    /// Spans of barriers under conditions on memory that another invocation may write.
     barriers: HashSet<(u32, u32)>,
 }
 
 /// The marks of a function's values. The function is followed statement by statement.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Facts {
+struct FunctionMarks {
     /// The marks of each expression where it was evaluated last.
     values: Vec<u8>,
     /// The marks of each expression wherever it was evaluated.
-    ever: Vec<u8>,
+    values_ever: Vec<u8>,
     /// The marks of each local variable at the present statement.
     locals: Vec<u8>,
     /// The number of loops around the present statement.
     loops: usize,
     /// The marks of each argument.
     arguments: Vec<u8>,
-    /// The marks of what is stored through pointers that are arguments.
-    given: u8,
+    /// The marks of the values that are stored through pointers among the arguments.
+    stored_through_arguments: u8,
     /// The marks of the result.
     result: u8,
     /// The marks of the conditions under which the function is called.
-    called: u8,
+    called_under: u8,
 }
 
 /// The marks of the conditions under which invocations have left a function, a loop or an iteration.
 #[derive(Clone, Copy, Default, PartialEq)]
-struct Left {
+struct Exits {
     function: u8,
     broken: u8,
     continued: u8,
 }
 
-impl Left {
+impl Exits {
     const fn all(self) -> u8 {
         self.function | self.broken | self.continued
     }
 }
 
-/// The function that is followed.
+/// The function that is followed, with its number.
 #[derive(Clone, Copy)]
 struct Walk<'a> {
     module: &'a Module,
@@ -86,13 +87,14 @@ fn variable(function: &Function, mut pointer: Handle<Expression>) -> Variable {
             }
             Expression::GlobalVariable(handle) => return Variable::Global(handle),
             Expression::LocalVariable(handle) => return Variable::Local(handle),
-            Expression::FunctionArgument(at) => return Variable::Argument(at),
+            Expression::FunctionArgument(index) => return Variable::Argument(index),
             _ => return Variable::None,
         }
     }
 }
 
-fn key(span: Span) -> (u32, u32) {
+/// Returns the first and the last byte of a span.
+fn span_key(span: Span) -> (u32, u32) {
     let range = span.to_range().unwrap_or_default();
     (range.start as u32, range.end as u32)
 }
@@ -102,15 +104,15 @@ impl Flow {
         let plain = module.functions.iter().map(|(_, function)| function);
         let entries = module.entry_points.iter().map(|entry| &entry.function);
         let all: Vec<&Function> = plain.chain(entries).collect();
-        let facts = |function: &&Function| Facts {
+        let marks = |function: &&Function| FunctionMarks {
             values: vec![0; function.expressions.len()],
-            ever: vec![0; function.expressions.len()],
+            values_ever: vec![0; function.expressions.len()],
             locals: vec![0; function.local_variables.len()],
             arguments: vec![0; function.arguments.len()],
-            ..Facts::default()
+            ..FunctionMarks::default()
         };
         let mut flow = Self {
-            functions: all.iter().map(facts).collect(),
+            functions: all.iter().map(marks).collect(),
             globals: vec![0; module.global_variables.len()],
             barriers: HashSet::new(),
         };
@@ -127,8 +129,8 @@ impl Flow {
                 for (handle, _) in function.expressions.iter() {
                     flow.evaluate(walk, handle);
                 }
-                let called = flow.functions[number].called;
-                flow.block(walk, &function.body, called, &mut Left::default());
+                let called_under = flow.functions[number].called_under;
+                flow.block(walk, &function.body, called_under, &mut Exits::default());
             }
             if before == (flow.functions.clone(), flow.globals.clone()) {
                 return flow;
@@ -139,121 +141,124 @@ impl Flow {
     /// Returns true if an expression of a function depends on the contents of a buffer. Functions are numbered as in the module, the entry
     /// points after them.
     pub(crate) fn is_data(&self, function: usize, handle: Handle<Expression>) -> bool {
-        self.functions[function].ever[handle.index()] & DATA != 0
+        self.functions[function].values_ever[handle.index()] & FROM_BUFFER != 0
     }
 
     /// Returns true if a barrier is under a condition on memory that another invocation may write.
-    pub(crate) fn is_open(&self, barrier: Span) -> bool {
-        self.barriers.contains(&key(barrier))
+    pub(crate) fn depends_on_writable_memory(&self, barrier: Span) -> bool {
+        self.barriers.contains(&span_key(barrier))
     }
 
-    /// Returns the marks of what is loaded through a pointer.
+    /// Returns the marks of a value that is loaded through a pointer.
     fn memory(&self, walk: Walk<'_>, pointer: Handle<Expression>) -> u8 {
-        let facts = &self.functions[walk.number];
+        let marks = &self.functions[walk.number];
         match variable(walk.function, pointer) {
             Variable::Global(handle) => match walk.module.global_variables[handle].space {
-                AddressSpace::Uniform => DATA,
+                AddressSpace::Uniform => FROM_BUFFER,
                 AddressSpace::Storage { access } if access.contains(StorageAccess::STORE) => {
-                    DATA | OPEN
+                    FROM_BUFFER | FROM_WRITABLE
                 }
-                AddressSpace::Storage { .. } => DATA,
-                AddressSpace::WorkGroup => OPEN | self.globals[handle.index()],
+                AddressSpace::Storage { .. } => FROM_BUFFER,
+                AddressSpace::WorkGroup => FROM_WRITABLE | self.globals[handle.index()],
                 _ => self.globals[handle.index()],
             },
-            Variable::Local(handle) => facts.locals[handle.index()],
-            Variable::Argument(at) => facts.arguments[at as usize],
+            Variable::Local(handle) => marks.locals[handle.index()],
+            Variable::Argument(index) => marks.arguments[index as usize],
             Variable::None => 0,
         }
     }
 
-    /// Sets the marks of an expression by those of its operands.
+    /// Sets the marks of an expression: those of its operands, or of the memory that it loads.
     fn evaluate(&mut self, walk: Walk<'_>, handle: Handle<Expression>) {
-        let facts = &self.functions[walk.number];
+        let marks = &self.functions[walk.number];
         let expression = &walk.function.expressions[handle];
         let value = match *expression {
             Expression::Load { pointer } => {
-                facts.values[pointer.index()] | self.memory(walk, pointer)
+                marks.values[pointer.index()] | self.memory(walk, pointer)
             }
-            Expression::FunctionArgument(at) => facts.arguments[at as usize],
+            Expression::FunctionArgument(index) => marks.arguments[index as usize],
             // The statement that makes a result sets it.
             Expression::AtomicResult { .. }
             | Expression::CallResult(_)
             | Expression::WorkGroupUniformLoadResult { .. }
             | Expression::SubgroupBallotResult
-            | Expression::SubgroupOperationResult { .. } => facts.values[handle.index()],
+            | Expression::SubgroupOperationResult { .. } => marks.values[handle.index()],
             _ => {
                 let parts = operands(expression).into_iter();
-                parts.fold(0, |all, part| all | facts.values[part.index()])
+                parts.fold(0, |all, part| all | marks.values[part.index()])
             }
         };
         self.set(walk.number, handle, value);
     }
 
     fn set(&mut self, number: usize, handle: Handle<Expression>, value: u8) {
-        let facts = &mut self.functions[number];
-        facts.values[handle.index()] = value;
-        facts.ever[handle.index()] |= value;
+        let marks = &mut self.functions[number];
+        marks.values[handle.index()] = value;
+        marks.values_ever[handle.index()] |= value;
     }
 
     /// Adds the marks of a stored value to those of the variable.
     fn store(&mut self, walk: Walk<'_>, pointer: Handle<Expression>, value: u8) {
-        let facts = &mut self.functions[walk.number];
+        let marks = &mut self.functions[walk.number];
         match variable(walk.function, pointer) {
             Variable::Global(handle) => self.globals[handle.index()] |= value,
             Variable::Local(handle) => {
-                let local = &mut facts.locals[handle.index()];
+                let local = &mut marks.locals[handle.index()];
                 let whole = matches!(
                     walk.function.expressions[pointer],
                     Expression::LocalVariable(_)
                 );
                 // In a loop, the value of an earlier iteration may still be there.
-                *local = if whole && facts.loops == 0 {
+                *local = if whole && marks.loops == 0 {
                     value
                 } else {
                     *local | value
                 };
             }
-            Variable::Argument(_) => facts.given |= value,
+            Variable::Argument(_) => marks.stored_through_arguments |= value,
             Variable::None => {}
         }
     }
 
-    /// Adds the marks that the local variables have after another way through the function.
+    /// Adds the marks of the local variables at the end of another branch.
     fn join(&mut self, number: usize, other: &[u8]) {
         let locals = self.functions[number].locals.iter_mut().zip(other);
         locals.for_each(|(local, other)| *local |= other);
     }
 
     /// Follows a block that runs under conditions with these marks.
-    fn block(&mut self, walk: Walk<'_>, block: &Block, under: u8, left: &mut Left) {
+    fn block(&mut self, walk: Walk<'_>, block: &Block, under: u8, exits: &mut Exits) {
         let number = walk.number;
         for (statement, span) in block.span_iter() {
-            let now = under | left.all();
-            let value =
-                |flow: &Self, of: Handle<Expression>| flow.functions[number].values[of.index()];
+            let now = under | exits.all();
+            let marks_of = |flow: &Self, operand: Handle<Expression>| {
+                flow.functions[number].values[operand.index()]
+            };
             match statement {
                 Statement::Emit(range) => {
                     for handle in range.clone() {
                         self.evaluate(walk, handle);
                     }
                 }
-                Statement::Block(inner) => self.block(walk, inner, under, left),
+                Statement::Block(inner) => self.block(walk, inner, under, exits),
                 Statement::If {
                     condition,
                     accept,
                     reject,
                 } => {
-                    let under = now | value(self, *condition);
-                    let (mut other, before) = (*left, self.functions[number].locals.clone());
-                    self.block(walk, accept, under, left);
+                    let under = now | marks_of(self, *condition);
+                    let mut other = *exits;
+                    let before = self.functions[number].locals.clone();
+                    self.block(walk, accept, under, exits);
                     let after = std::mem::replace(&mut self.functions[number].locals, before);
                     self.block(walk, reject, under, &mut other);
                     self.join(number, &after);
-                    left.join(other);
+                    exits.join(other);
                 }
                 Statement::Switch { selector, cases } => {
-                    let under = now | value(self, *selector);
-                    let (mut inner, before) = (*left, self.functions[number].locals.clone());
+                    let under = now | marks_of(self, *selector);
+                    let mut inner = *exits;
+                    let before = self.functions[number].locals.clone();
                     let mut after = before.clone();
                     for case in cases {
                         self.join(number, &before);
@@ -262,68 +267,73 @@ impl Flow {
                         locals.for_each(|(all, local)| *all |= local);
                     }
                     self.functions[number].locals = after;
-                    (left.function, left.continued) = (inner.function, inner.continued);
+                    exits.function = inner.function;
+                    exits.continued = inner.continued;
                 }
                 Statement::Loop {
                     body,
                     continuing,
                     break_if,
                 } => {
-                    let mut inner = Left {
-                        function: left.function,
-                        ..Left::default()
+                    let mut inner = Exits {
+                        function: exits.function,
+                        ..Exits::default()
                     };
                     self.functions[number].loops += 1;
-                    // What leaves an iteration decides about the next, and so does what a variable keeps.
+                    // The lanes that leave an iteration and the values that variables keep decide about the next one, so this goes on until
+                    // nothing changes.
                     loop {
                         let before = (inner, self.functions[number].locals.clone());
                         self.block(walk, body, now, &mut inner);
                         inner.continued = 0;
                         self.block(walk, continuing, now, &mut inner);
                         if let Some(condition) = break_if {
-                            inner.broken |= value(self, *condition);
+                            inner.broken |= marks_of(self, *condition);
                         }
                         if before == (inner, self.functions[number].locals.clone()) {
                             break;
                         }
                     }
                     self.functions[number].loops -= 1;
-                    left.function = inner.function;
+                    exits.function = inner.function;
                 }
-                Statement::Break => left.broken |= now,
-                Statement::Continue => left.continued |= now,
+                Statement::Break => exits.broken |= now,
+                Statement::Continue => exits.continued |= now,
                 Statement::Return { value: result } => {
-                    left.function |= now;
-                    let result = result.map_or(0, |result| value(self, result));
-                    self.functions[number].result |= result | now;
+                    exits.function |= now;
+                    let returned = result.map_or(0, |result| marks_of(self, result));
+                    self.functions[number].result |= returned | now;
                 }
-                Statement::ControlBarrier(_) if now & OPEN != 0 => {
-                    self.barriers.insert(key(*span));
+                Statement::ControlBarrier(_) if now & FROM_WRITABLE != 0 => {
+                    self.barriers.insert(span_key(*span));
                 }
                 Statement::WorkGroupUniformLoad { pointer, result } => {
-                    if now & OPEN != 0 {
-                        self.barriers.insert(key(*span));
+                    if now & FROM_WRITABLE != 0 {
+                        self.barriers.insert(span_key(*span));
                     }
-                    let of = match variable(walk.function, *pointer) {
-                        Variable::Global(handle) => self.globals[handle.index()] & DATA,
+                    let marks = match variable(walk.function, *pointer) {
+                        Variable::Global(handle) => self.globals[handle.index()] & FROM_BUFFER,
                         _ => 0,
                     };
-                    self.set(number, *result, of);
+                    self.set(number, *result, marks);
                 }
-                Statement::Store { pointer, value: of } => {
-                    let of = value(self, *of) | value(self, *pointer) | now;
-                    self.store(walk, *pointer, of);
+                Statement::Store {
+                    pointer,
+                    value: stored,
+                } => {
+                    let marks = marks_of(self, *stored) | marks_of(self, *pointer) | now;
+                    self.store(walk, *pointer, marks);
                 }
                 Statement::Atomic {
                     pointer,
-                    value: of,
+                    value: stored,
                     result,
                     ..
                 } => {
-                    let of = value(self, *of) | now;
-                    self.store(walk, *pointer, of);
+                    let marks = marks_of(self, *stored) | now;
+                    self.store(walk, *pointer, marks);
                     if let Some(result) = result {
-                        self.set(number, *result, DATA | OPEN);
+                        self.set(number, *result, FROM_BUFFER | FROM_WRITABLE);
                     }
                 }
                 Statement::SubgroupGather {
@@ -331,25 +341,26 @@ impl Flow {
                 }
                 | Statement::SubgroupCollectiveOperation {
                     argument, result, ..
-                } => self.set(number, *result, value(self, *argument)),
+                } => self.set(number, *result, marks_of(self, *argument)),
                 Statement::Call {
                     function: callee,
                     arguments,
                     result,
                 } => {
-                    self.functions[callee.index()].called |= now;
-                    let Facts {
-                        given,
+                    self.functions[callee.index()].called_under |= now;
+                    let FunctionMarks {
+                        stored_through_arguments,
                         result: gives,
                         ..
                     } = self.functions[callee.index()];
-                    for (at, argument) in arguments.iter().enumerate() {
-                        let mut of = value(self, *argument);
+                    for (index, argument) in arguments.iter().enumerate() {
+                        let mut marks = marks_of(self, *argument);
                         if let Variable::Local(handle) = variable(walk.function, *argument) {
-                            of |= self.functions[number].locals[handle.index()];
-                            self.functions[number].locals[handle.index()] |= given;
+                            marks |= self.functions[number].locals[handle.index()];
+                            self.functions[number].locals[handle.index()] |=
+                                stored_through_arguments;
                         }
-                        self.functions[callee.index()].arguments[at] |= of;
+                        self.functions[callee.index()].arguments[index] |= marks;
                     }
                     if let Some(result) = result {
                         self.set(number, *result, gives);
@@ -361,7 +372,7 @@ impl Flow {
     }
 }
 
-impl Left {
+impl Exits {
     fn join(&mut self, other: Self) {
         self.function |= other.function;
         self.broken |= other.broken;

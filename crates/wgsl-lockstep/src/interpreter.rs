@@ -9,7 +9,7 @@ use super::code::Code;
 use super::evaluate::Context;
 use super::exact::Exact;
 use super::finding::{Findings, Invocation};
-use super::memory::{Epochs, Shared};
+use super::memory::{Epochs, SharedVariable};
 use super::value::{LaneNumbers, LaneValues, Mask};
 use super::{AccessKind, Branch, Launch, LaunchReport, Liberty, Observer, RunError, Shader, Space};
 
@@ -17,37 +17,48 @@ use super::{AccessKind, Branch, Launch, LaunchReport, Liberty, Observer, RunErro
 pub(crate) enum EarlyEnd {
     /// The run reached a limit on steps; the findings so far are reported.
     Limit,
-    /// The program cannot run.
+    /// The shader cannot run.
     Error(RunError),
 }
 
-/// The values of a function, by number of its expressions, and its local variables. No function calls itself, so each needs only one
-/// frame.
+/// The values of a running function. No function calls itself, so each needs only one frame.
 #[derive(Default)]
 pub(crate) struct Frame {
+    /// The value of each expression.
     pub(crate) values: Vec<LaneValues>,
+    /// The words of each local variable, for all lanes.
     pub(crate) locals: Vec<Vec<u32>>,
-    /// Numbers with their errors, for each word of each local variable.
+    /// In an exact run, the numbers with their errors for each word of each local variable.
     pub(crate) numbers: Vec<Vec<LaneNumbers>>,
     /// The number of lanes that called the function.
     pub(crate) called: usize,
-    /// The number of them that have not returned.
+    /// The number of these lanes that have not returned.
     pub(crate) running: usize,
+    /// The value that the function returns.
     pub(crate) result: LaneValues,
-    /// True if the values that never change are set.
+    /// True once the values that never change are set.
     pub(crate) ready: bool,
+}
+
+/// A loop that runs.
+pub(crate) struct RunningLoop {
+    pub(crate) span: Span,
+    /// The number of iterations so far.
+    pub(crate) iterations: u64,
+    /// The lanes in the present iteration.
+    pub(crate) lanes: Vec<u32>,
 }
 
 /// A launch that runs.
 pub(crate) struct Interpreter<'a> {
-    pub(crate) program: &'a Shader,
+    pub(crate) shader: &'a Shader,
     pub(crate) context: &'a Context<'a>,
     /// The entry point, then all functions.
     pub(crate) codes: &'a [Code<'a>],
-    /// The frame of each code.
+    /// The frame of each function, in the order of `codes`.
     pub(crate) frames: Vec<Frame>,
     /// Buffers and workgroup variables, by number of the global variable.
-    pub(crate) shared: Vec<Shared<'a>>,
+    pub(crate) shared: Vec<SharedVariable<'a>>,
     /// Words of private variables, by number of the global variable.
     pub(crate) private: Vec<Vec<u32>>,
     /// The number of lanes in a workgroup.
@@ -56,11 +67,11 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) exact: Option<Exact>,
     /// The number of lanes in a subgroup.
     pub(crate) subgroup: usize,
-    /// The first place of an operation on subgroups.
+    /// The first operation of a subgroup that ran.
     pub(crate) first_subgroup: Option<Span>,
-    /// Where a liberty would first change a number.
+    /// For each liberty, the first expression whose number it would change.
     pub(crate) liberties: [Option<Span>; Liberty::ALL.len()],
-    /// Conditions on values from buffers, by function and expression: whether they were ever false, and ever true.
+    /// Conditions on values from buffers, by function and expression: true if the condition was ever false, and true if it was ever true.
     pub(crate) branches: HashMap<(usize, Handle<Expression>), [bool; 2]>,
     /// The size of a workgroup along each axis.
     size: [u32; 3],
@@ -76,12 +87,13 @@ pub(crate) struct Interpreter<'a> {
     pub(crate) global_clock: Epochs,
     /// The storage epoch in which each workgroup began, and its id.
     starts: Vec<(u32, [u32; 3])>,
+    /// The places of accesses. A stamp in the shadow memory has the index of its place.
     pub(crate) sites: Vec<Site>,
-    /// The number of each site, by its place and kind of access.
+    /// The index of each site, by its span and kind of access.
     pub(crate) known_sites: HashMap<(u32, u32, AccessKind), u16>,
     pub(crate) findings: Findings,
-    /// Running loops, with their iterations and their active lanes.
-    pub(crate) loops: Vec<(Span, u64, Vec<u32>)>,
+    /// Running loops, the innermost last.
+    pub(crate) loops: Vec<RunningLoop>,
     /// The number of calls around the present statement.
     pub(crate) depth: usize,
     /// The number of blocks around the present statement.
@@ -91,21 +103,21 @@ pub(crate) struct Interpreter<'a> {
     /// Steps of this workgroup.
     pub(crate) group_steps: u64,
     /// Loop iterations of this workgroup.
-    pub(crate) group_rounds: u64,
+    pub(crate) group_iterations: u64,
     /// Loop iterations of the workgroup with the most.
-    pub(crate) rounds: u64,
+    pub(crate) most_iterations: u64,
     /// The number of workgroups that ended.
     workgroups: u64,
 }
 
 impl<'a> Interpreter<'a> {
     pub(crate) fn new(
-        program: &'a Shader,
+        shader: &'a Shader,
         context: &'a Context<'a>,
         codes: &'a [Code<'a>],
         launch: &'a Launch<'a>,
         (size, exact): ([u32; 3], Option<Exact>),
-        shared: Vec<Shared<'a>>,
+        shared: Vec<SharedVariable<'a>>,
         observer: &'a mut dyn Observer,
     ) -> Self {
         let lanes = match &exact {
@@ -119,7 +131,7 @@ impl<'a> Interpreter<'a> {
             ..Frame::default()
         };
         Self {
-            program,
+            shader,
             context,
             codes,
             frames: codes.iter().map(frame).collect(),
@@ -147,8 +159,8 @@ impl<'a> Interpreter<'a> {
             nesting: 0,
             steps: 0,
             group_steps: 0,
-            group_rounds: 0,
-            rounds: 0,
+            group_iterations: 0,
+            most_iterations: 0,
             workgroups: 0,
         }
     }
@@ -159,14 +171,14 @@ impl<'a> Interpreter<'a> {
             return self.run_exact(entry);
         }
         for group in self.launch.only {
-            self.workgroup(entry, *group)?;
+            self.run_workgroup(entry, *group)?;
         }
         if self.launch.only.is_empty() {
             let [across, down, deep] = self.launch.groups;
             for z in 0..deep {
                 for y in 0..down {
                     for x in 0..across {
-                        self.workgroup(entry, [x, y, z])?;
+                        self.run_workgroup(entry, [x, y, z])?;
                     }
                 }
             }
@@ -174,12 +186,12 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    fn workgroup(&mut self, entry: &'a EntryPoint, id: [u32; 3]) -> Result<(), EarlyEnd> {
+    fn run_workgroup(&mut self, entry: &'a EntryPoint, id: [u32; 3]) -> Result<(), EarlyEnd> {
         if self.steps > self.launch.limits.steps {
             return Err(EarlyEnd::Limit);
         }
         self.group = id;
-        self.begin(entry)?;
+        self.begin_workgroup(entry)?;
         self.observer.workgroup_start(id, self.lanes as u32);
         let mut mask = Mask::full(self.lanes);
         self.call(0, &mut mask)?;
@@ -189,34 +201,35 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Prepares the memory of a workgroup and the arguments of the entry point.
-    pub(crate) fn begin(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
-        (self.group_steps, self.group_rounds) = (0, 0);
+    pub(crate) fn begin_workgroup(&mut self, entry: &'a EntryPoint) -> Result<(), EarlyEnd> {
+        self.group_steps = 0;
+        self.group_iterations = 0;
         self.local_clock.begin();
         self.global_clock.begin();
         self.starts.push((self.global_clock.start, self.group));
         let mut bytes = 0;
         for shared in &mut self.shared {
-            if shared.space() == Space::Workgroup {
+            if shared.space == Space::Workgroup {
                 bytes += shared.bytes.len();
                 // The shadow stays, because stamps older than the workgroup are ignored.
                 shared.bytes.fill(0);
             }
         }
-        self.tick(1 + bytes as u64 / 1024)?;
+        self.count_steps(1 + bytes as u64 / 1024)?;
         self.reset_private();
-        for (at, argument) in entry.function.arguments.iter().enumerate() {
+        for (index, argument) in entry.function.arguments.iter().enumerate() {
             let mut words = Vec::new();
             let inner = &self.context.module.types[argument.ty].inner;
             match (&argument.binding, inner) {
-                (Some(binding), _) => self.input(binding, &mut words)?,
+                (Some(binding), _) => self.append_built_in(binding, &mut words)?,
                 (None, TypeInner::Struct { members, .. }) => {
                     for binding in members.iter().filter_map(|member| member.binding.as_ref()) {
-                        self.input(binding, &mut words)?;
+                        self.append_built_in(binding, &mut words)?;
                     }
                 }
                 _ => {}
             }
-            self.set_argument(0, at, |value| value.words.clone_from(&words));
+            self.set_argument(0, index, |value| value.words.clone_from(&words));
         }
         Ok(())
     }
@@ -242,26 +255,29 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Appends the words of a built-in value, for all lanes.
-    fn input(&self, binding: &Binding, words: &mut Vec<u32>) -> Result<(), EarlyEnd> {
+    fn append_built_in(&self, binding: &Binding, words: &mut Vec<u32>) -> Result<(), EarlyEnd> {
         let Binding::BuiltIn(built_in) = binding else {
             return Err(self.unsupported("this argument of an entry point", Span::UNDEFINED));
         };
-        let lanes = (0..self.lanes as u32).map(|lane| self.invocation(lane));
-        let lanes: Vec<Invocation> = lanes.collect();
-        let mut each = |word: &dyn Fn(&Invocation) -> u32| words.extend(lanes.iter().map(word));
+        let invocations: Vec<Invocation> = (0..self.lanes as u32)
+            .map(|lane| self.invocation(lane))
+            .collect();
+        let mut append = |word: &dyn Fn(&Invocation) -> u32| {
+            words.extend(invocations.iter().map(word));
+        };
         for axis in 0..3 {
             match built_in {
-                BuiltIn::GlobalInvocationId => each(&|lane| lane.global[axis]),
-                BuiltIn::LocalInvocationId => each(&|lane| lane.local[axis]),
-                BuiltIn::WorkGroupId => each(&|lane| lane.workgroup[axis]),
-                BuiltIn::NumWorkGroups => each(&|_| self.launch.groups[axis]),
-                BuiltIn::WorkGroupSize => each(&|_| self.size[axis]),
+                BuiltIn::GlobalInvocationId => append(&|lane| lane.global[axis]),
+                BuiltIn::LocalInvocationId => append(&|lane| lane.local[axis]),
+                BuiltIn::WorkGroupId => append(&|lane| lane.workgroup[axis]),
+                BuiltIn::NumWorkGroups => append(&|_| self.launch.groups[axis]),
+                BuiltIn::WorkGroupSize => append(&|_| self.size[axis]),
                 _ if axis > 0 => break,
-                BuiltIn::LocalInvocationIndex => each(&|lane| lane.lane),
-                BuiltIn::SubgroupSize => each(&|_| self.subgroup as u32),
-                BuiltIn::SubgroupInvocationId => each(&|lane| lane.lane % self.subgroup as u32),
-                BuiltIn::SubgroupId => each(&|lane| lane.lane / self.subgroup as u32),
-                BuiltIn::NumSubgroups => each(&|_| self.lanes.div_ceil(self.subgroup) as u32),
+                BuiltIn::LocalInvocationIndex => append(&|lane| lane.lane),
+                BuiltIn::SubgroupSize => append(&|_| self.subgroup as u32),
+                BuiltIn::SubgroupInvocationId => append(&|lane| lane.lane % self.subgroup as u32),
+                BuiltIn::SubgroupId => append(&|lane| lane.lane / self.subgroup as u32),
+                BuiltIn::NumSubgroups => append(&|_| self.lanes.div_ceil(self.subgroup) as u32),
                 _ => {
                     let what = format!("the built-in value {built_in:?}");
                     return Err(self.unsupported(&what, Span::UNDEFINED));
@@ -271,29 +287,29 @@ impl<'a> Interpreter<'a> {
         Ok(())
     }
 
-    /// Returns the invocation of a lane that runs now.
+    /// Returns the invocation that runs now in a lane.
     pub(crate) fn invocation(&self, lane: u32) -> Invocation {
         let Some(exact) = &self.exact else {
             return self.invocation_in(lane, self.group);
         };
-        let ([x, y, _], (group, lane)) = (self.launch.groups.map(u64::from), exact.place(lane));
-        let group = [group % x, group / x % y, group / (x * y)];
-        self.invocation_in(lane, group.map(|at| at as u32))
+        let [x, y, _] = self.launch.groups.map(u64::from);
+        let (number, lane) = exact.place(lane);
+        let workgroup = [number % x, number / x % y, number / (x * y)];
+        self.invocation_in(lane, workgroup.map(|id| id as u32))
     }
 
+    /// Returns the invocation of a lane in a workgroup. Lanes past the last one are subgroups that act together.
     fn invocation_in(&self, lane: u32, workgroup: [u32; 3]) -> Invocation {
-        // A subgroup that acts as one is numbered after all lanes.
         let lanes = self.size.iter().product::<u32>();
         let subgroup = lane.checked_sub(lanes);
         let lane = subgroup.map_or(lane, |number| number * self.subgroup as u32);
         let [x, y, _] = self.size;
         let local = [lane % x, lane / x % y, lane / (x * y)];
-        let place = |axis: usize| {
+        let global = [0, 1, 2].map(|axis| {
             workgroup[axis]
                 .wrapping_mul(self.size[axis])
                 .wrapping_add(local[axis])
-        };
-        let global = [place(0), place(1), place(2)];
+        });
         Invocation {
             lane,
             local,
@@ -308,9 +324,9 @@ impl<'a> Interpreter<'a> {
         if space == Space::Workgroup {
             return self.invocation(lane);
         }
-        let began = self.starts.partition_point(|(start, _)| *start <= epoch);
-        let group = self.starts.get(began.saturating_sub(1));
-        self.invocation_in(lane, group.map_or(self.group, |(_, group)| *group))
+        let started = self.starts.partition_point(|(start, _)| *start <= epoch);
+        let last = self.starts.get(started.saturating_sub(1));
+        self.invocation_in(lane, last.map_or(self.group, |(_, group)| *group))
     }
 
     /// Returns the clock of one kind of memory.
@@ -322,9 +338,8 @@ impl<'a> Interpreter<'a> {
     }
 
     /// Returns the report of the run, which reached no limit if it is `complete`.
-    pub(crate) fn report(self, complete: bool) -> LaunchReport {
-        let locate = |span: Span| self.program.locate(span);
-        let liberties = Liberty::ALL.iter().zip(self.liberties);
+    pub(crate) fn into_report(self, complete: bool) -> LaunchReport {
+        let locate = |span: Span| self.shader.locate(span);
         let mut branches: Vec<Branch> = Vec::new();
         for ((frame, handle), taken) in &self.branches {
             let span = self.codes[*frame].function.expressions.get_span(*handle);
@@ -336,8 +351,10 @@ impl<'a> Interpreter<'a> {
         branches.sort_by_key(|branch| (branch.location.span.start, branch.location.span.end));
         LaunchReport {
             branches,
-            liberties: liberties
-                .filter_map(|(liberty, span)| Some((*liberty, locate(span?))))
+            liberties: Liberty::ALL
+                .into_iter()
+                .zip(self.liberties)
+                .filter_map(|(liberty, span)| Some((liberty, locate(span?))))
                 .collect(),
             subgroups: self.first_subgroup.map(locate),
             accesses: self.counts(),
@@ -345,7 +362,7 @@ impl<'a> Interpreter<'a> {
             findings: self.findings.list,
             workgroups: self.workgroups,
             steps: self.steps,
-            rounds: self.rounds,
+            iterations: self.most_iterations,
             complete,
         }
     }

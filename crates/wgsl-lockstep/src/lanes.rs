@@ -1,5 +1,5 @@
-//! Records what the lanes of one workgroup do, step by step, as plain data with sentences about each step and the rows of memory that it
-//! accesses.
+//! Records the steps of one workgroup as plain data: the lanes that run each line, and their accesses of shared memory. Sentences
+//! describe a step, and rows show the memory that it accesses.
 //!
 //! ```
 //! use wgsl_lockstep::lanes::{listing, record};
@@ -30,17 +30,17 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::AccessKind;
 
-/// Bytes that a device fetches at once from a buffer.
+/// The number of bytes that a device fetches at once from a buffer: a line of memory.
 pub const LINE_BYTES: u32 = 128;
 
 /// The recorded run of a workgroup.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupRun {
-    /// The source as a person wrote it; all lines count in it.
+    /// The source as a person wrote it. All line numbers count in this text.
     pub text: String,
     /// The number of the workgroup, from 0, counted along x, then y, then z.
     pub group: u32,
-    /// The number of all workgroups.
+    /// The number of workgroups in the launch.
     pub groups: u32,
     /// The numbers of lanes along x, y and z.
     pub size: [u32; 3],
@@ -59,11 +59,11 @@ pub struct WorkgroupStep {
     pub line: u32,
     /// The number of calls around the line; 0 in the entry point.
     pub depth: usize,
-    /// The lanes that run it, ascending.
+    /// The lanes that run the line, ascending.
     pub lanes: Vec<u16>,
-    /// Loads and stores of shared memory, in their order.
+    /// Loads and stores of shared memory, in the order in which they happened.
     pub accesses: Vec<WorkgroupAccess>,
-    /// The lanes that never reach the barrier of this line; `None` if it has none.
+    /// The lanes that never reach the barrier of this line; `None` if the line has no barrier.
     pub barrier: Option<Vec<u16>>,
 }
 
@@ -78,7 +78,7 @@ pub struct WorkgroupAccess {
     pub in_workgroup: bool,
     /// The size of each lane's element in bytes.
     pub bytes: u32,
-    /// Each lane with the first byte that it accesses, without lanes that are out of bounds.
+    /// Each lane with the first byte that it accesses. Lanes that are out of bounds are left out.
     pub touched: Vec<(u16, u32)>,
     /// The first and the last element, as WGSL writes them.
     pub ends: [String; 2],
@@ -87,7 +87,7 @@ pub struct WorkgroupAccess {
 /// A fault in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WorkgroupFault {
-    /// The number of the step, from 0.
+    /// The index of the step.
     pub step: usize,
     /// The lanes at fault; for a barrier, the lanes that never reach it.
     pub lanes: Vec<u16>,
@@ -95,16 +95,16 @@ pub struct WorkgroupFault {
     pub place: Option<(String, u32)>,
     /// The step and the lane of the earlier access, if the fault is a race in the workgroup.
     pub other: Option<(usize, u16)>,
-    /// The fault in words, followed by the two accesses of a race.
+    /// A sentence about the fault; for a race, two lines with its accesses follow.
     pub text: Vec<String>,
 }
 
-/// What a lane does during a step.
+/// The state of a lane during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
     /// Runs this line.
     Runs,
-    /// Waits at a barrier, or reaches one next.
+    /// Waits at a barrier, or the next thing that it does is to reach one.
     Waits,
     /// Does not run this line.
     Idle,
@@ -117,15 +117,15 @@ pub enum LaneState {
 /// A line of memory, or a piece of workgroup memory of the same length.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemoryRow {
-    /// The first element.
+    /// The name of the row's first element.
     pub label: String,
     /// The number of lanes that access each cell.
     pub lanes: [u16; CELLS],
-    /// The cell that a fault is about.
-    pub fought: Option<usize>,
+    /// The index of the cell that a fault is about.
+    pub faulty_cell: Option<usize>,
 }
 
-/// The number of cells in a row; a cell has four bytes.
+/// The number of cells of four bytes in a row.
 pub const CELLS: usize = LINE_BYTES as usize / 4;
 
 impl WorkgroupRun {
@@ -136,82 +136,84 @@ impl WorkgroupRun {
 
     /// Returns a source line without trailing white space.
     pub fn source(&self, line: u32) -> &str {
-        let mut lines = self.text.lines();
-        let line = lines.nth(line.saturating_sub(1) as usize);
-        line.unwrap_or_default().trim_end()
+        let index = line.saturating_sub(1) as usize;
+        self.text.lines().nth(index).unwrap_or_default().trim_end()
     }
 
-    /// Returns the faults of a step, and the races whose earlier access is in it.
-    pub fn faults_at(&self, at: usize) -> impl Iterator<Item = &WorkgroupFault> {
-        let here = move |fault: &&WorkgroupFault| {
-            fault.step == at || fault.other.is_some_and(|(step, _)| step == at)
-        };
-        self.faults.iter().filter(here)
+    /// Returns the faults of a step, with the races whose earlier access belongs to it.
+    pub fn faults_at(&self, index: usize) -> impl Iterator<Item = &WorkgroupFault> {
+        self.faults.iter().filter(move |fault| {
+            fault.step == index || fault.other.is_some_and(|(step, _)| step == index)
+        })
     }
 
     /// Returns the state of each lane during a step, and the line of the barrier at which lanes wait.
-    pub fn states(&self, at: usize) -> (Vec<LaneState>, Option<u32>) {
-        let later = if self.cut {
-            LaneState::Idle
-        } else {
-            LaneState::Ended
-        };
+    pub fn states(&self, index: usize) -> (Vec<LaneState>, Option<u32>) {
         let mut states = vec![None; self.lanes()];
-        let mut open = states.len();
+        let mut unknown = states.len();
         let mut barrier = None;
-        for (step, number) in self.steps.iter().skip(at).zip(at..) {
+        // The next step of a lane decides what it does now.
+        for (step, number) in self.steps.iter().skip(index).zip(index..) {
             let state = match step.barrier {
                 Some(_) => LaneState::Waits,
-                None if number == at => LaneState::Runs,
+                None if number == index => LaneState::Runs,
                 None => LaneState::Idle,
             };
             for lane in &step.lanes {
-                if let Some(known @ None) = states.get_mut(usize::from(*lane)) {
-                    *known = Some(state);
-                    open -= 1;
+                if let Some(lane_state @ None) = states.get_mut(usize::from(*lane)) {
+                    *lane_state = Some(state);
+                    unknown -= 1;
                     if state == LaneState::Waits {
                         barrier = barrier.or(Some(step.line));
                     }
                 }
             }
-            if open == 0 {
+            if unknown == 0 {
                 break;
             }
         }
-        for fault in self.faults_at(at) {
-            let own = fault.lanes.iter().filter(|_| fault.step == at);
-            let other = fault.other.filter(|(step, _)| *step == at);
-            for lane in own.chain(other.as_ref().map(|(_, lane)| lane)) {
+        let without_step = if self.cut {
+            LaneState::Idle
+        } else {
+            LaneState::Ended
+        };
+        let mut states: Vec<LaneState> = states
+            .into_iter()
+            .map(|state| state.unwrap_or(without_step))
+            .collect();
+        for fault in self.faults_at(index) {
+            let later = fault.lanes.iter().filter(|_| fault.step == index);
+            let earlier = fault.other.iter().filter(|(step, _)| *step == index);
+            for lane in later.chain(earlier.map(|(_, lane)| lane)) {
                 if let Some(state) = states.get_mut(usize::from(*lane)) {
-                    *state = Some(LaneState::Faulty);
+                    *state = LaneState::Faulty;
                 }
             }
         }
-        let states = states.into_iter().map(|state| state.unwrap_or(later));
-        (states.collect(), barrier)
+        (states, barrier)
     }
 
-    /// Returns each state that lanes are in during a step, with their number in words.
-    pub fn counts(&self, at: usize) -> Vec<(LaneState, String)> {
-        let (states, barrier) = self.states(at);
-        let is_barrier = self
-            .steps
-            .get(at)
-            .is_some_and(|step| step.barrier.is_some());
+    /// Returns each state that lanes are in during a step, with a phrase about these lanes: `32 run this line`.
+    pub fn counts(&self, index: usize) -> Vec<(LaneState, String)> {
+        let (states, barrier) = self.states(index);
+        let step = self.steps.get(index);
+        let has_barrier = step.is_some_and(|step| step.barrier.is_some());
         let line = barrier.unwrap_or(0);
-        let all = [
+        let mut counts = Vec::new();
+        for state in [
             LaneState::Runs,
             LaneState::Waits,
             LaneState::Idle,
             LaneState::Ended,
             LaneState::Faulty,
-        ];
-        let counted = all.map(|state| (state, states.iter().filter(|one| **one == state).count()));
-        let found = counted.into_iter().filter(|(_, count)| *count > 0);
-        let said = found.map(|(state, count)| {
-            let said = match state {
+        ] {
+            let count = states.iter().filter(|other| **other == state).count();
+            if count == 0 {
+                continue;
+            }
+            let phrase = match state {
                 LaneState::Runs => format!("{} this line", many(count, "run")),
-                LaneState::Waits if is_barrier => {
+                LaneState::Waits if has_barrier => {
                     format!("{} to the barrier", many(count, "come"))
                 }
                 LaneState::Waits => {
@@ -220,43 +222,41 @@ impl WorkgroupRun {
                 LaneState::Idle => format!("{} it", many(count, "skip")),
                 LaneState::Ended if count == 1 => "1 has ended".to_owned(),
                 LaneState::Ended => format!("{count} have ended"),
-                LaneState::Faulty if is_barrier => format!("{count} never arrive"),
+                LaneState::Faulty if has_barrier => format!("{count} never arrive"),
                 LaneState::Faulty => format!("{count} at fault"),
             };
-            (state, said)
-        });
-        said.collect()
+            counts.push((state, phrase));
+        }
+        counts
     }
 
     /// Describes a step: the lanes that run it, each access, and the faults.
-    pub fn sentences(&self, at: usize) -> Vec<String> {
-        let counts = self.counts(at).into_iter().map(|(_, said)| said);
+    pub fn sentences(&self, index: usize) -> Vec<String> {
+        let counts = self.counts(index).into_iter().map(|(_, phrase)| phrase);
         let mut all = vec![format!("lanes: {}", counts.collect::<Vec<_>>().join(", "))];
-        let accesses = self
-            .steps
-            .get(at)
-            .into_iter()
-            .flat_map(|step| &step.accesses);
-        all.extend(accesses.map(WorkgroupAccess::sentence));
-        all.extend(self.faults_at(at).flat_map(|fault| fault.text.clone()));
+        if let Some(step) = self.steps.get(index) {
+            all.extend(step.accesses.iter().map(WorkgroupAccess::sentence));
+        }
+        all.extend(self.faults_at(index).flat_map(|fault| fault.text.clone()));
         all
     }
 
     /// Returns the rows of memory that an access of this step touches.
-    pub fn rows(&self, at: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
-        let places = self.faults_at(at).filter_map(|fault| fault.place.as_ref());
-        let mut places = places.filter(|(variable, _)| *variable == access.variable);
-        access.rows(places.next().map(|(_, byte)| *byte))
+    pub fn rows(&self, index: usize, access: &WorkgroupAccess) -> Vec<MemoryRow> {
+        let faulty_byte = self
+            .faults_at(index)
+            .filter_map(|fault| fault.place.as_ref())
+            .find(|(variable, _)| *variable == access.variable)
+            .map(|(_, byte)| *byte);
+        access.rows(faulty_byte)
     }
 }
 
 impl WorkgroupAccess {
-    /// Returns the offsets of the accessed elements, each once.
-    fn places(&self) -> Vec<u32> {
-        let mut places: Vec<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
-        places.sort_unstable();
-        places.dedup();
-        places
+    /// Returns the offsets of the accessed elements, ascending and each once.
+    fn offsets(&self) -> Vec<u32> {
+        let offsets: BTreeSet<u32> = self.touched.iter().map(|(_, byte)| *byte).collect();
+        offsets.into_iter().collect()
     }
 
     /// Returns the number of lines of memory that are accessed.
@@ -269,8 +269,9 @@ impl WorkgroupAccess {
 
     /// Describes the access: `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
     pub fn sentence(&self) -> String {
-        let places = self.places();
-        let (lanes, count) = (self.touched.len(), places.len());
+        let offsets = self.offsets();
+        let lanes = self.touched.len();
+        let count = offsets.len();
         let name = &self.variable;
         let [first, last] = &self.ends;
         let verb = match self.kind {
@@ -278,51 +279,46 @@ impl WorkgroupAccess {
             AccessKind::Store | AccessKind::AtomicStore => "write",
             AccessKind::Atomic => "update",
         };
-        let mut said = match lanes {
+        let mut sentence = match lanes {
             0 => return format!("every lane is out of bounds of {name}"),
             1 => format!("lane {} {verb}s ", self.touched[0].0),
             _ => format!("{lanes} lanes {verb} "),
         };
-        said += &match count {
+        sentence += &match count {
             1 if lanes > 1 => format!("the same element, {first}"),
             1 => first.clone(),
             _ => format!(
                 "{count} {}, {first} to {last}",
-                arrangement(&places, self.bytes, name)
+                arrangement(&offsets, self.bytes, name)
             ),
         };
         if count > 1 && lanes > count {
-            said += &match lanes % count {
+            sentence += &match lanes % count {
                 0 => format!(", {} lanes each", lanes / count),
                 _ => ", some together".to_owned(),
             };
         }
         if self.in_workgroup {
-            return said + ", in workgroup memory";
+            return sentence + ", in workgroup memory";
         }
         let lines = self.lines();
         let fewest = (count as u64 * u64::from(self.bytes)).div_ceil(LINE_BYTES.into());
-        said += &match lines {
+        sentence += &match lines {
             1 => ": 1 line of memory".to_owned(),
             _ => format!(": {lines} lines of memory"),
         };
         if lines as u64 > fewest {
-            said += &format!(", {fewest} would suffice");
+            sentence += &format!(", {fewest} would suffice");
         }
-        said
+        sentence
     }
 
-    /// Returns the accessed rows, ascending.
-    fn rows(&self, fought: Option<u32>) -> Vec<MemoryRow> {
+    /// Returns the accessed rows, ascending. `faulty_byte` is the offset that a fault is about.
+    fn rows(&self, faulty_byte: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
-        let lowest = self
-            .touched
-            .iter()
-            .map(|element| element.1)
-            .min()
-            .unwrap_or(0);
-        let is_array =
-            self.bytes == 4 && self.ends[0] == format!("{}[{}]", self.variable, lowest / 4);
+        let lowest = self.touched.iter().map(|(_, byte)| *byte).min();
+        let first = format!("{}[{}]", self.variable, lowest.unwrap_or(0) / 4);
+        let is_array = self.bytes == 4 && self.ends[0] == first;
         let label = |row: u32| {
             if is_array {
                 format!("{}[{}]", self.variable, row * CELLS as u32)
@@ -331,29 +327,27 @@ impl WorkgroupAccess {
             }
         };
         for (_, byte) in &self.touched {
-            let cells = byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4;
-            for cell in cells {
-                let (row, cell) = (cell / CELLS as u32, cell as usize % CELLS);
-                let row = rows.entry(row).or_insert_with(|| MemoryRow {
-                    label: label(row),
+            for cell in byte / 4..=(byte + self.bytes.saturating_sub(1)) / 4 {
+                let number = cell / CELLS as u32;
+                let row = rows.entry(number).or_insert_with(|| MemoryRow {
+                    label: label(number),
                     lanes: [0; CELLS],
-                    fought: fought
-                        .filter(|byte| byte / LINE_BYTES == row)
+                    faulty_cell: faulty_byte
+                        .filter(|byte| byte / LINE_BYTES == number)
                         .map(|byte| (byte % LINE_BYTES / 4) as usize),
                 });
-                row.lanes[cell] += 1;
+                row.lanes[cell as usize % CELLS] += 1;
             }
         }
         rows.into_values().collect()
     }
 }
 
-/// Describes where the elements lie: `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
-fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
-    let gaps = places.windows(2).map(|pair| pair[1] - pair[0]);
-    let (low, high) = gaps.clone().fold((u32::MAX, 0), |(low, high), gap| {
-        (low.min(gap), high.max(gap))
-    });
+/// Describes the positions of several elements: `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
+fn arrangement(offsets: &[u32], bytes: u32, name: &str) -> String {
+    let gaps: Vec<u32> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
+    let low = gaps.iter().min().copied().unwrap_or(0);
+    let high = gaps.iter().max().copied().unwrap_or(0);
     let bytes = bytes.max(1);
     if high <= bytes {
         return format!("neighbours of {name}");
@@ -364,8 +358,8 @@ fn arrangement(places: &[u32], bytes: u32, name: &str) -> String {
             _ => format!("elements of {name}, {low} bytes apart"),
         };
     }
-    match 1 + gaps.filter(|gap| *gap > bytes).count() {
-        pieces if pieces == places.len() => format!("scattered elements of {name}"),
+    match 1 + gaps.iter().filter(|gap| **gap > bytes).count() {
+        pieces if pieces == offsets.len() => format!("scattered elements of {name}"),
         pieces => format!("elements of {name} in {pieces} pieces"),
     }
 }
@@ -378,12 +372,12 @@ fn many(count: usize, verb: &str) -> String {
     }
 }
 
-/// Names some lanes: `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7 and 12 more`.
+/// Returns the names of some lanes: `lane 3`, `lanes 3 to 9`, `lanes 3, 5, 7, 9 and 12 more`.
 fn lanes_in_words(lanes: &[u16]) -> String {
     const NAMED: usize = 4;
     match lanes {
         [] => "no lane".to_owned(),
-        [one] => format!("lane {one}"),
+        [lane] => format!("lane {lane}"),
         [first, .., last] if usize::from(last - first) + 1 == lanes.len() => {
             format!("lanes {first} to {last}")
         }

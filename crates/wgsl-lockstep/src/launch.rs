@@ -1,4 +1,4 @@
-//! A launch says what runs: which entry point, how many workgroups, with which buffers, within which limits.
+//! A launch: which entry point runs, for how many workgroups, with which buffers, within which limits.
 
 use std::fmt;
 
@@ -7,13 +7,13 @@ use super::{Liberty, Location};
 /// Bytes of stack that a thread needs to read and run any shader that naga accepts: deep expressions are walked by recursion.
 pub const STACK_BYTES: usize = 256 << 20;
 
-/// The sizes that subgroups have on devices.
+/// The sizes that subgroups have on devices. A shader with operations of subgroups runs once more with each of them.
 pub const SUBGROUP_SIZES: [u32; 4] = [8, 32, 64, 128];
 
-/// What to launch, with its limits.
+/// One run of a shader. [`Launch::new`] fills in the usual values.
 #[derive(Clone, Debug)]
 pub struct Launch<'a> {
-    /// The name of the entry point; `None` stands for the first compute entry point.
+    /// The name of the entry point. If `None`, the first compute entry point runs.
     pub entry: Option<&'a str>,
     /// The number of workgroups along each axis.
     pub groups: [u32; 3],
@@ -21,15 +21,13 @@ pub struct Launch<'a> {
     pub only: &'a [[u32; 3]],
     /// Values of overrides, by name or by the number of `@id`.
     pub overrides: &'a [(&'a str, f64)],
-    /// The liberties that the device takes with arithmetic, by number of the liberty.
+    /// True for each liberty that the run takes with arithmetic; `Liberty as usize` is its index.
     pub liberties: [bool; Liberty::ALL.len()],
     /// True if `coopMultiplyAdd` adds nothing to its sums: outputs that differ from a normal run depend on its products.
     pub without_products: bool,
     /// The number of invocations in a subgroup.
     pub subgroup_size: u32,
-    /// The sizes with which a shader that has operations of subgroups runs once more.
-    pub other_subgroups: &'a [u32],
-    /// When the run is given up.
+    /// The limits at which the run ends early.
     pub limits: LaunchLimits,
 }
 
@@ -46,27 +44,27 @@ pub struct LaunchLimits {
     pub findings: usize,
 }
 
-/// The contents of a binding.
+/// The bytes that are bound to a variable.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
     /// The number of `@group`.
     pub group: u32,
     /// The number of `@binding`.
     pub binding: u32,
-    /// The contents: before a launch those that the shader reads, afterwards those that it left.
+    /// The contents. A launch replaces them with those that the shader left.
     pub bytes: Vec<u8>,
     /// True if the bytes are defined before the launch; if not, reading them before they are written is a finding.
     pub initialized: bool,
 }
 
-/// Why a program did not run, or did not end.
+/// Why a shader did not run, or did not end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RunError {
-    /// The launch does not fit the program, in words: an entry point or a buffer is missing, or a buffer is too small.
+    /// The launch does not fit the shader: an entry point or a buffer is missing, or a buffer is too small. The sentence names it.
     Misfit(String),
-    /// The program uses a part of the language that is not supported.
+    /// The shader uses a part of the language that is not supported.
     NotSupported {
-        /// The part, in words.
+        /// The name of the part.
         what: String,
         /// Where it is used.
         location: Location,
@@ -91,7 +89,6 @@ impl Launch<'_> {
             liberties: [false; Liberty::ALL.len()],
             without_products: false,
             subgroup_size: 32,
-            other_subgroups: &SUBGROUP_SIZES,
             limits: LaunchLimits::default(),
         }
     }

@@ -1,5 +1,5 @@
-//! Offsets of a type's scalars: in bytes in memory that invocations share, and in words in values and in an invocation's own
-//! memory, where each scalar takes one word.
+//! Sizes and offsets of types. In memory that invocations share they are in bytes, as WGSL lays out types. In values and in an
+//! invocation's own memory they are in words, and each scalar takes one word.
 
 use std::fmt::Write;
 
@@ -13,13 +13,13 @@ use naga::{
 pub(crate) struct TypeSize {
     pub(crate) bytes: u64,
     pub(crate) words: u64,
-    /// The width of the smallest scalar in bytes.
+    /// The width of the smallest scalar in bytes. The shadow memory has one cell for each granule.
     pub(crate) granule: u32,
     /// True if the type has 64-bit numbers, 16-bit integers, or no numbers at all.
     pub(crate) odd: bool,
 }
 
-/// A scalar of a type.
+/// A scalar of a type, with its offset in bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Leaf {
     pub(crate) offset: u32,
@@ -52,6 +52,7 @@ impl<'a> Layout<'a> {
         layout
     }
 
+    /// Returns the size of a type; a runtime-sized array has none.
     pub(crate) fn size_of(&self, inner: &TypeInner) -> TypeSize {
         let plain = |words: u64, scalar: Scalar| TypeSize {
             bytes: inner.size(self.module.to_ctx()).into(),
@@ -116,11 +117,15 @@ impl<'a> Layout<'a> {
                 columns,
                 rows,
                 scalar,
-            } => (column(rows, scalar), rows as u32, Some(columns as u32)),
+            } => (
+                column_bytes(rows, scalar),
+                rows as u32,
+                Some(columns as u32),
+            ),
             TypeInner::Array { base, size, stride } => {
                 let count = match size {
                     ArraySize::Constant(count) => Some(count.get()),
-                    ArraySize::Pending(size) => self.given(size),
+                    ArraySize::Pending(size) => self.override_value(size),
                     ArraySize::Dynamic => None,
                 };
                 (stride, self.size(base).words as u32, count)
@@ -135,7 +140,7 @@ impl<'a> Layout<'a> {
     }
 
     /// Returns the value of an override that is the size of an array.
-    fn given(&self, size: Handle<Override>) -> Option<u32> {
+    fn override_value(&self, size: Handle<Override>) -> Option<u32> {
         let init = self.module.overrides[size].init?;
         match self.module.global_expressions[init] {
             Expression::Literal(Literal::U32(count)) => Some(count),
@@ -195,14 +200,14 @@ impl<'a> Layout<'a> {
         leaves: &mut Vec<Leaf>,
     ) {
         if let Some(stride) = self.stride(inner) {
-            for at in 0..stride.count.unwrap_or(0) {
-                self.collect(element, offset + at * stride.bytes, leaves);
+            for index in 0..stride.count.unwrap_or(0) {
+                self.collect(element, offset + index * stride.bytes, leaves);
             }
         }
     }
 
-    /// Returns the part of a variable at `offset` bytes, as WGSL writes it: `tile[3].x`. The part has `bytes` bytes; `u32::MAX` means up to the
-    /// end.
+    /// Returns the part of a variable at `offset` bytes, as WGSL writes it: `tile[3].x`. The part has `bytes` bytes; with `u32::MAX` it is a
+    /// runtime-sized array.
     pub(crate) fn path(&self, name: &str, ty: Handle<Type>, mut offset: u32, bytes: u32) -> String {
         let mut path = name.to_owned();
         let mut inner = &self.module.types[ty].inner;
@@ -230,7 +235,7 @@ impl<'a> Layout<'a> {
                     inner = &self.module.types[member.ty].inner;
                 }
                 TypeInner::Matrix { rows, scalar, .. } => {
-                    let column = column(*rows, *scalar);
+                    let column = column_bytes(*rows, *scalar);
                     _ = write!(path, "[{}]", offset / column);
                     if bytes <= u32::from(scalar.width) {
                         push_component(&mut path, offset % column / u32::from(scalar.width));
@@ -255,13 +260,13 @@ fn is_known(scalar: Scalar) -> bool {
     }
 }
 
-fn push_component(path: &mut String, at: u32) {
+fn push_component(path: &mut String, index: u32) {
     path.push('.');
-    path.push(*['x', 'y', 'z', 'w'].get(at as usize).unwrap_or(&'?'));
+    path.push(*['x', 'y', 'z', 'w'].get(index as usize).unwrap_or(&'?'));
 }
 
 /// Returns the bytes from one column of a matrix to the next.
-pub(crate) fn column(rows: VectorSize, scalar: Scalar) -> u32 {
+fn column_bytes(rows: VectorSize, scalar: Scalar) -> u32 {
     let rows = if rows == VectorSize::Bi { 2 } else { 4 };
     rows * u32::from(scalar.width)
 }

@@ -48,9 +48,9 @@
 //! [`exact`] runs a plain loop with numbers that carry their error, and so says how far the results of another kernel may be off.
 //!
 //! The interpreter is one type, in `interpreter`, whose methods are in files that use each other: `prepare` starts it, `execute` runs
-//! statements, `evaluate` expressions, `pointer` finds the part of a variable, `access` loads and stores, `collective` and `subgroup`
-//! run operations of several lanes, and `open` looks at what WGSL leaves open. Before a run, `code` knows the types of a function's
-//! expressions, and `flow` what depends on memory.
+//! statements, `evaluate` evaluates expressions, `pointer` finds the part of a variable, `access` loads and stores, `collective` and
+//! `subgroup` run operations of several lanes, and `open` checks operations whose result WGSL leaves open. Before a run, `code` works
+//! out the types of a function's expressions, and `flow` which values depend on memory.
 
 mod access;
 mod arithmetic;

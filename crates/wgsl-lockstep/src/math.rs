@@ -3,13 +3,13 @@
 use half::f16;
 use naga::{MathFunction, Scalar, ScalarKind};
 
-use super::arithmetic::{f, part, round};
+use super::arithmetic::{f, round, scalar_lanes};
 use super::value::Mask;
 
-/// The largest number of words of an argument or a result.
-const MOST: usize = 16;
+/// The largest number of words of an argument or a result: those of a 4 × 4 matrix.
+const MOST_WORDS: usize = 16;
 
-/// Applies a function to the arguments of all active lanes; returns false if the function is not supported.
+/// Applies a function to the arguments of all active lanes. Returns false if the function is not supported.
 pub(crate) fn apply(
     fun: MathFunction,
     scalar: Scalar,
@@ -19,13 +19,13 @@ pub(crate) fn apply(
 ) -> bool {
     let lanes = mask.total;
     let float = scalar.kind == ScalarKind::Float;
-    let argument = |at: usize| arguments.get(at).copied().unwrap_or_default();
+    let argument = |index: usize| arguments.get(index).copied().unwrap_or_default();
     // Applies an operation to each component.
     macro_rules! each {
         (|$($name:ident),+| $value:expr) => {{
-            for (at, out) in out.chunks_exact_mut(lanes).enumerate() {
+            for (component, out) in out.chunks_exact_mut(lanes).enumerate() {
                 let mut number = 0..;
-                $(let $name = part(argument(number.next().unwrap_or(0)), at, lanes);)+
+                $(let $name = scalar_lanes(argument(number.next().unwrap_or(0)), component, lanes);)+
                 for &lane in &mask.lanes {
                     let lane = lane as usize;
                     $(let $name = $name[lane];)+
@@ -53,21 +53,21 @@ pub(crate) fn apply(
     } else {
         let words = out.len() / lanes;
         for &lane in &mask.lanes {
-            let gather = |at: usize| {
-                let words = argument(at).iter().skip(lane as usize).step_by(lanes);
-                words.copied().take(MOST).collect::<Vec<u32>>()
+            let gather = |index: usize| {
+                let words = argument(index).iter().skip(lane as usize).step_by(lanes);
+                words.copied().take(MOST_WORDS).collect::<Vec<u32>>()
             };
             let Some(result) = whole(fun, scalar.kind, &gather(0), &gather(1), &gather(2)) else {
                 return false;
             };
-            for (at, word) in result.into_iter().enumerate().take(words) {
-                out[at * lanes + lane as usize] = word;
+            for (index, word) in result.into_iter().enumerate().take(words) {
+                out[index * lanes + lane as usize] = word;
             }
         }
     }
     use MathFunction::{Frexp, Pack2x16float, Pack2x16snorm, Pack2x16unorm};
     use MathFunction::{Pack4x8snorm, Pack4x8unorm};
-    // The words of these are no floats, or not all of them.
+    // Not all words of these results are floats.
     if !matches!(
         fun,
         Frexp | Pack4x8snorm | Pack4x8unorm | Pack2x16snorm | Pack2x16unorm | Pack2x16float
@@ -77,6 +77,7 @@ pub(crate) fn apply(
     true
 }
 
+/// Returns a function of one float.
 fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -113,6 +114,7 @@ fn float1(fun: MathFunction) -> Option<fn(f32) -> f32> {
     })
 }
 
+/// Returns a function of two floats.
 fn float2(fun: MathFunction) -> Option<fn(f32, f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -125,6 +127,7 @@ fn float2(fun: MathFunction) -> Option<fn(f32, f32) -> f32> {
     })
 }
 
+/// Returns a function of three floats.
 fn float3(fun: MathFunction) -> Option<fn(f32, f32, f32) -> f32> {
     use MathFunction::*;
     Some(match fun {
@@ -139,6 +142,7 @@ fn float3(fun: MathFunction) -> Option<fn(f32, f32, f32) -> f32> {
     })
 }
 
+/// Returns a function of one integer.
 fn integer1(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32) -> u32> {
     use MathFunction::*;
     let signed = kind == ScalarKind::Sint;
@@ -157,10 +161,12 @@ fn integer1(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32) -> u32> {
     })
 }
 
+/// Returns the position of the highest bit that is 1; all ones for 0.
 fn leading_bit(a: u32) -> u32 {
     a.checked_ilog2().unwrap_or(u32::MAX)
 }
 
+/// Returns a function of two integers.
 fn integer2(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32) -> u32> {
     let signed = kind == ScalarKind::Sint;
     Some(match fun {
@@ -172,6 +178,7 @@ fn integer2(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32) -> u32> 
     })
 }
 
+/// Returns a function of three integers.
 fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> u32> {
     let signed = kind == ScalarKind::Sint;
     Some(match fun {
@@ -197,10 +204,10 @@ fn integer3(fun: MathFunction, kind: ScalarKind) -> Option<fn(u32, u32, u32) -> 
     })
 }
 
-/// Returns the first bit and the number of bits, limited to 32.
+/// Limits a range of bits to the 32 bits of a word.
 fn bits(offset: u32, count: u32) -> (u32, u32) {
-    let offset = offset.min(32);
-    (offset, count.min(32 - offset))
+    let first = offset.min(32);
+    (first, count.min(32 - first))
 }
 
 fn insert_bits(a: u32, new: u32, offset: u32, count: u32) -> u32 {
@@ -220,12 +227,12 @@ fn ldexp(a: f32, exponent: i32) -> f32 {
 fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -> Option<Vec<u32>> {
     use MathFunction::*;
     let floats = |words: &[u32]| words.iter().copied().map(f).collect::<Vec<f32>>();
-    let (x, y, z) = (floats(a), floats(b), floats(c));
+    let [x, y, z] = [a, b, c].map(floats);
     let words = |all: Vec<f32>| all.into_iter().map(f32::to_bits).collect::<Vec<u32>>();
     let scale = |by: f32, of: &[f32]| of.iter().map(|x| x * by).collect::<Vec<f32>>();
     let bytes = |word: &[u32]| word.first().copied().unwrap_or(0).to_le_bytes();
-    let packed = |bits, least, most| pack(bits, x.iter().map(|x| normed(*x, least, most)));
-    let half = |at: u32| (a.first().copied().unwrap_or(0) >> (16 * at)) as u16;
+    let packed = |bits, low, scale| pack(bits, x.iter().map(|x| normed(*x, low, scale)));
+    let half = |index: u32| (a.first().copied().unwrap_or(0) >> (16 * index)) as u16;
     Some(match fun {
         Dot if kind == ScalarKind::Float => words(vec![dot(&x, &y)]),
         Dot => {
@@ -260,27 +267,24 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
             words(x.iter().zip(&y).map(|(x, y)| x - twice * y).collect())
         }
         Refract => {
-            let (eta, along) = (*z.first()?, dot(&y, &x));
+            let eta = *z.first()?;
+            let along = dot(&y, &x);
             let k = 1.0 - eta * eta * (1.0 - along * along);
             let bend = eta * along + k.max(0.0).sqrt();
             let turned = x.iter().zip(&y).map(|(x, y)| eta * x - bend * y);
             words(turned.map(|x| if k < 0.0 { 0.0 } else { x }).collect())
         }
         Modf => {
-            let parts = [f32::fract, f32::trunc];
-            words(
-                parts
-                    .iter()
-                    .flat_map(|part| x.iter().map(|x| part(*x)))
-                    .collect(),
-            )
+            let parts = [f32::fract, f32::trunc]
+                .iter()
+                .flat_map(|part| x.iter().map(|x| part(*x)));
+            words(parts.collect())
         }
         Frexp => {
-            let parts: Vec<(f32, i32)> = x.iter().map(|x| frexp(*x)).collect();
-            let fractions = parts.iter().map(|(fraction, _)| fraction.to_bits());
-            fractions
-                .chain(parts.iter().map(|(_, exponent)| *exponent as u32))
-                .collect()
+            let (fractions, exponents): (Vec<f32>, Vec<i32>) = x.iter().map(|x| frexp(*x)).unzip();
+            let mut all = words(fractions);
+            all.extend(exponents.into_iter().map(|exponent| exponent as u32));
+            all
         }
         Determinant => words(vec![determinant(&x)]),
         Pack4x8snorm => packed(8, -1.0, 127.0),
@@ -297,11 +301,19 @@ fn whole(fun: MathFunction, kind: ScalarKind, a: &[u32], b: &[u32], c: &[u32]) -
         }
         Unpack4x8unorm => words(bytes(a).map(|byte| f32::from(byte) / 255.0).to_vec()),
         Unpack2x16snorm => {
-            let part = |at| (f32::from(half(at) as i16) / 32767.0).max(-1.0);
+            let part = |index| (f32::from(half(index) as i16) / 32767.0).max(-1.0);
             words([0, 1].map(part).to_vec())
         }
-        Unpack2x16unorm => words([0, 1].map(|at| f32::from(half(at)) / 65535.0).to_vec()),
-        Unpack2x16float => words([0, 1].map(|at| f16::from_bits(half(at)).to_f32()).to_vec()),
+        Unpack2x16unorm => words(
+            [0, 1]
+                .map(|index| f32::from(half(index)) / 65535.0)
+                .to_vec(),
+        ),
+        Unpack2x16float => words(
+            [0, 1]
+                .map(|index| f16::from_bits(half(index)).to_f32())
+                .to_vec(),
+        ),
         Unpack4xI8 => bytes(a).map(|byte| byte as i8 as u32).to_vec(),
         Unpack4xU8 => bytes(a).map(u32::from).to_vec(),
         _ => return None,
@@ -314,15 +326,16 @@ fn pack(bits: u32, parts: impl DoubleEndedIterator<Item = i32>) -> Vec<u32> {
     vec![parts.rev().fold(0, |all, part| all << bits | low(part))]
 }
 
-/// Returns a number, limited to `least` and 1, as an integer up to `most`.
-fn normed(x: f32, least: f32, most: f32) -> i32 {
-    (0.5 + most * x.clamp(least, 1.0)).floor() as i32
+/// Limits a number to the range from `low` to 1, and returns it as an integer: 1 becomes `scale`.
+fn normed(x: f32, low: f32, scale: f32) -> i32 {
+    (0.5 + scale * x.clamp(low, 1.0)).floor() as i32
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f32 {
     a.iter().zip(b).map(|(a, b)| a * b).sum()
 }
 
+/// Splits a float into a fraction from 0.5 to 1 and an exponent of 2.
 fn frexp(a: f32) -> (f32, i32) {
     if a == 0.0 || !a.is_finite() {
         return (a, 0);
@@ -340,9 +353,11 @@ fn determinant(matrix: &[f32]) -> f32 {
         return matrix.first().copied().unwrap_or(1.0);
     }
     let minor = |row: usize| {
-        let rest = matrix[size..].iter().enumerate();
-        let rest = rest.filter(move |(at, _)| at % size != row);
-        rest.map(|(_, value)| *value).collect::<Vec<f32>>()
+        let later_columns = matrix[size..].iter().enumerate();
+        later_columns
+            .filter(move |(index, _)| index % size != row)
+            .map(|(_, value)| *value)
+            .collect::<Vec<f32>>()
     };
     let sign = |row: usize| if row.is_multiple_of(2) { 1.0 } else { -1.0 };
     (0..size)

@@ -1,10 +1,11 @@
-//! Memory that invocations share, and its shadow, which records for each scalar the last accesses: which invocations and when.
+//! Memory that invocations share, with its shadow. For each scalar, the shadow records the last accesses: their invocations and their
+//! time.
 //!
 //! Time is counted in epochs. A barrier starts a new epoch for one kind of memory, and so does a workgroup. Two accesses of one
 //! workgroup race if they are in the same epoch; accesses of different workgroups always race. Four stamps decide exactly whether an
-//! access races with an earlier one: the last writer; two readers of this epoch that are different lanes, of which at least one is
-//! not the lane that writes now; and a reader of an earlier workgroup. Atomic accesses never race: WGSL has no other access to an
-//! atomic variable.
+//! access races with an earlier one: the last writer, two readers of this epoch in different lanes (at least one of them is not the
+//! lane that writes now), and a reader of an earlier workgroup. Atomic accesses never race: WGSL allows no other access to an atomic
+//! variable.
 
 use half::f16;
 use naga::{GlobalVariable, Scalar, ScalarKind};
@@ -17,19 +18,20 @@ use super::{AccessKind, OUTSIDE, Space};
 /// An access: its epoch, its lane, and its place in the source.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct AccessStamp {
-    /// From 1; 0 means never.
+    /// The epoch, counted from 1; 0 means that there was no such access.
     pub(crate) epoch: u32,
     pub(crate) lane: u16,
+    /// The index of the access's place in the source.
     pub(crate) site: u16,
 }
 
-/// Four stamps as numbers, which the system hands out as zeros without writing them: the writer, two readers, and a reader of an
-/// earlier workgroup.
+/// The stamps of a scalar: the last writer, two readers, and a reader of an earlier workgroup. They are kept as numbers because the
+/// system hands out large vectors of zeros without writing them.
 type ShadowCell = [u64; 4];
 const WRITER: usize = 0;
 const READER: usize = 1;
 const SECOND_READER: usize = 2;
-const STRANGER: usize = 3;
+const EARLIER_READER: usize = 3;
 
 impl From<u64> for AccessStamp {
     fn from(bits: u64) -> Self {
@@ -56,49 +58,53 @@ pub(crate) struct Epochs {
     pub(crate) start: u32,
 }
 
-/// A fault of an access.
+/// Something wrong with an access.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Conflict {
     pub(crate) kind: FindingKind,
     pub(crate) lane: u32,
+    /// The first byte of the accessed scalar.
     pub(crate) offset: u32,
+    /// The size of the accessed scalar.
     pub(crate) bytes: u32,
+    /// The earlier access; its epoch is 0 if there is none.
     pub(crate) other: AccessStamp,
 }
 
-/// A global variable with its bytes: a buffer, or workgroup memory. Variables that the entry point does not use, and private ones, have
-/// no bytes here.
-pub(crate) struct Shared<'a> {
+/// A global variable with its bytes: a buffer, or workgroup memory. Private variables and those that the entry point does not use have no
+/// bytes here.
+pub(crate) struct SharedVariable<'a> {
     pub(crate) variable: &'a GlobalVariable,
     pub(crate) bytes: Vec<u8>,
-    /// One cell for each granule; empty for memory in which nothing can be wrong, because the program only reads it.
+    /// One cell for each granule; empty for memory in which nothing can be wrong, because the shader only reads it.
     shadow: Vec<ShadowCell>,
     /// The base-2 logarithm of the bytes in a granule.
     shift: u32,
-    space: Space,
-    /// True if the memory may be read before it is written.
-    initialized: bool,
-    /// The faults of the last access.
+    pub(crate) space: Space,
+    /// True if the memory held defined bytes before the launch.
+    pub(crate) initialized: bool,
+    /// What is wrong with the last access.
     pub(crate) conflicts: Vec<Conflict>,
 }
 
-/// The lanes of an access, and its place in the source.
-pub(crate) struct By<'a> {
+/// An access by all active lanes.
+pub(crate) struct LaneAccess<'a> {
     pub(crate) clock: Epochs,
+    /// The index of its place in the source.
     pub(crate) site: u16,
     pub(crate) kind: AccessKind,
     /// The lanes whose values are loaded or stored.
     pub(crate) mask: &'a Mask,
-    /// The number that stands for the lanes of a subgroup that acts as one.
+    /// For a subgroup that acts together, the number that its stamps have in place of a lane.
     pub(crate) actor: Option<u16>,
     /// The offset in bytes for each lane of the workgroup.
     pub(crate) offsets: &'a [u32],
 }
 
-/// For a component of a vector: the vector's offset for each lane of the workgroup, and its size in bytes.
+/// For a store in a component of a vector: the vector's offset for each lane of the workgroup, and its size in bytes.
 pub(crate) type Vector<'a> = Option<(&'a [u32], u32)>;
 
-impl<'a> Shared<'a> {
+impl<'a> SharedVariable<'a> {
     pub(crate) fn new(
         variable: &'a GlobalVariable,
         bytes: Vec<u8>,
@@ -120,18 +126,9 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Returns the bytes that a variable and its shadow take.
+    /// Returns the number of bytes that a variable and its shadow take.
     pub(crate) fn cost(bytes: u64, granule: u32) -> u64 {
         bytes + (bytes >> granule.trailing_zeros()) * size_of::<ShadowCell>() as u64
-    }
-
-    pub(crate) fn space(&self) -> Space {
-        self.space
-    }
-
-    /// Returns true if it held defined bytes before the launch.
-    pub(crate) fn is_initialized(&self) -> bool {
-        self.initialized
     }
 
     pub(crate) fn name(&self) -> &'a str {
@@ -144,16 +141,16 @@ impl<'a> Shared<'a> {
         Some((binding.group, binding.binding))
     }
 
-    /// Returns the cells of some bytes.
-    fn cells(&self, at: u32, bytes: u32) -> std::ops::Range<usize> {
+    /// Returns the range of shadow cells for a range of bytes; empty without a shadow.
+    fn cells(&self, byte: u32, bytes: u32) -> std::ops::Range<usize> {
         if self.shadow.is_empty() {
             return 0..0;
         }
-        (at >> self.shift) as usize..((at + bytes) >> self.shift) as usize
+        (byte >> self.shift) as usize..((byte + bytes) >> self.shift) as usize
     }
 
     /// Loads a value for each lane; lanes whose offset is `OUTSIDE` get zeros.
-    pub(crate) fn load(&mut self, by: &By<'_>, leaves: &[Leaf], out: &mut [u32]) {
+    pub(crate) fn load(&mut self, access: &LaneAccess<'_>, leaves: &[Leaf], out: &mut [u32]) {
         if let ([leaf], true) = (leaves, self.shadow.is_empty())
             && leaf.scalar.width == 4
         {
@@ -162,36 +159,41 @@ impl<'a> Shared<'a> {
                 let word = words.get(offset as usize / 4);
                 word.map_or(0, |word| u32::from_le_bytes(*word))
             };
-            if by.actor.is_none() && by.mask.is_dense() {
-                for (out, offset) in out.iter_mut().zip(by.offsets) {
+            if access.actor.is_none() && access.mask.is_dense() {
+                for (out, offset) in out.iter_mut().zip(access.offsets) {
                     *out = word_at(*offset);
                 }
             } else {
-                for &lane in &by.mask.lanes {
-                    out[lane as usize] = word_at(by.offsets[lane as usize]);
+                for &lane in &access.mask.lanes {
+                    out[lane as usize] = word_at(access.offsets[lane as usize]);
                 }
             }
             return;
         }
-        for (leaf, out) in leaves.iter().zip(out.chunks_exact_mut(by.offsets.len())) {
-            for &lane in &by.mask.lanes {
-                let offset = by.offsets[lane as usize];
+        for (leaf, out) in leaves
+            .iter()
+            .zip(out.chunks_exact_mut(access.offsets.len()))
+        {
+            for &lane in &access.mask.lanes {
+                let offset = access.offsets[lane as usize];
                 if offset == OUTSIDE {
                     out[lane as usize] = 0;
                     continue;
                 }
-                let at = offset + leaf.offset;
-                out[lane as usize] = get(&self.bytes, at, leaf.scalar);
-                if by.kind == AccessKind::Load {
-                    self.note_load(by, lane, at, leaf.scalar.width.into());
+                let byte = offset + leaf.offset;
+                out[lane as usize] = get(&self.bytes, byte, leaf.scalar);
+                if access.kind == AccessKind::Load {
+                    self.record_load(access, lane, byte, leaf.scalar.width.into());
                 }
             }
         }
     }
 
-    /// Records a load of one lane, and what is wrong with it.
-    fn note_load(&mut self, by: &By<'_>, lane: u32, at: u32, bytes: u32) {
-        let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
+    /// Records a load of one lane in the shadow, and adds a conflict if something is wrong with it.
+    fn record_load(&mut self, access: &LaneAccess<'_>, lane: u32, byte: u32, bytes: u32) {
+        let clock = access.clock;
+        let stamp = access.stamp(lane);
+        let cells = self.cells(byte, bytes);
         let workgroup = self.space == Space::Workgroup;
         let mut found = None;
         for cell in &mut self.shadow[cells] {
@@ -201,72 +203,77 @@ impl<'a> Shared<'a> {
                 if !self.initialized {
                     found = found.or(Some((FindingKind::UnwrittenRead, AccessStamp::default())));
                 }
-            } else if clock.meets(writer, me) {
+            } else if clock.is_unordered(writer, stamp) {
                 found = Some((FindingKind::Race, writer));
             }
-            if reader.epoch != me.epoch {
-                if reader.epoch < clock.start && cell[STRANGER] == 0 {
-                    cell[STRANGER] = cell[READER];
+            if reader.epoch != stamp.epoch {
+                if reader.epoch < clock.start && cell[EARLIER_READER] == 0 {
+                    cell[EARLIER_READER] = cell[READER];
                 }
-                (cell[READER], cell[SECOND_READER]) = (me.into(), 0);
-            } else if reader.lane != me.lane {
-                cell[SECOND_READER] = me.into();
+                cell[READER] = stamp.into();
+                cell[SECOND_READER] = 0;
+            } else if reader.lane != stamp.lane {
+                cell[SECOND_READER] = stamp.into();
             }
         }
-        self.conflict(found, lane, at, bytes);
+        self.add_conflict(found, lane, byte, bytes);
     }
 
     /// Stores a value for each lane except those whose offset is `OUTSIDE`.
     pub(crate) fn store(
         &mut self,
-        by: &By<'_>,
+        access: &LaneAccess<'_>,
         vector: Vector<'_>,
         leaves: &[Leaf],
         values: &[u32],
     ) {
-        for (leaf, values) in leaves.iter().zip(values.chunks_exact(by.offsets.len())) {
-            for &lane in &by.mask.lanes {
-                let offset = by.offsets[lane as usize];
+        for (leaf, values) in leaves.iter().zip(values.chunks_exact(access.offsets.len())) {
+            for &lane in &access.mask.lanes {
+                let offset = access.offsets[lane as usize];
                 if offset != OUTSIDE {
-                    let at = offset + leaf.offset;
-                    let same = set(&mut self.bytes, at, leaf.scalar, values[lane as usize]);
-                    self.note_store(by, vector, lane, at, leaf.scalar.width.into(), same);
+                    let byte = offset + leaf.offset;
+                    let same = set(&mut self.bytes, byte, leaf.scalar, values[lane as usize]);
+                    self.record_store(access, vector, lane, byte, leaf.scalar.width.into(), same);
                 }
             }
         }
     }
 
-    /// Records a store of one lane, and what is wrong with it; `same` means that the memory already held this value.
-    fn note_store(
+    /// Records a store of one lane in the shadow, and adds a conflict if something is wrong with it. `same` means that the memory already
+    /// held this value.
+    fn record_store(
         &mut self,
-        by: &By<'_>,
+        access: &LaneAccess<'_>,
         vector: Vector<'_>,
         lane: u32,
-        at: u32,
+        byte: u32,
         bytes: u32,
         same: bool,
     ) {
         if self.shadow.is_empty() {
             return;
         }
-        let (clock, me, cells) = (by.clock, by.stamp(lane), self.cells(at, bytes));
-        if by.kind != AccessKind::Store {
+        let clock = access.clock;
+        let stamp = access.stamp(lane);
+        let cells = self.cells(byte, bytes);
+        if access.kind != AccessKind::Store {
             let cells = self.shadow[cells].iter_mut();
-            return cells.for_each(|cell| cell[WRITER] = me.into());
+            return cells.for_each(|cell| cell[WRITER] = stamp.into());
         }
         // In workgroup memory, stamps older than the workgroup are ignored.
         let oldest = match self.space {
             Space::Workgroup => clock.start,
             _ => 1,
         };
-        let meets = |other: &AccessStamp| other.epoch >= oldest && clock.meets(*other, me);
+        let is_unordered =
+            |other: &AccessStamp| other.epoch >= oldest && clock.is_unordered(*other, stamp);
         let mut found = None;
         for cell in &mut self.shadow[cells] {
             let [writer, readers @ ..] = cell.map(AccessStamp::from);
-            if let Some(reader) = readers.into_iter().find(meets) {
+            if let Some(reader) = readers.into_iter().find(is_unordered) {
                 found = Some((FindingKind::Race, reader));
-            } else if meets(&writer) {
-                let by_one_statement = writer.epoch == me.epoch && writer.site == me.site;
+            } else if is_unordered(&writer) {
+                let by_one_statement = writer.epoch == stamp.epoch && writer.site == stamp.site;
                 let kind = if same && by_one_statement {
                     FindingKind::SameValue
                 } else {
@@ -274,40 +281,41 @@ impl<'a> Shared<'a> {
                 };
                 found = found.or(Some((kind, writer)));
             }
-            cell[WRITER] = me.into();
+            cell[WRITER] = stamp.into();
         }
         if let (None, Some((starts, size))) = (found, vector)
             && starts[lane as usize] != OUTSIDE
         {
             let cells = self.cells(starts[lane as usize], size);
-            let writers = self.shadow[cells].iter();
-            let mut writers = writers.map(|cell| AccessStamp::from(cell[WRITER]));
-            let other = writers.find(meets);
-            found = other.map(|other| (FindingKind::VectorComponent, other));
+            found = self.shadow[cells]
+                .iter()
+                .map(|cell| AccessStamp::from(cell[WRITER]))
+                .find(is_unordered)
+                .map(|other| (FindingKind::VectorComponent, other));
         }
-        self.conflict(found, lane, at, bytes);
+        self.add_conflict(found, lane, byte, bytes);
     }
 
     /// Updates memory for one lane after the other: `change` maps a lane and the old value to the new value.
     pub(crate) fn update(
         &mut self,
-        by: &By<'_>,
+        access: &LaneAccess<'_>,
         scalar: Scalar,
         mut change: impl FnMut(usize, u32) -> Option<u32>,
     ) {
-        for &lane in &by.mask.lanes {
-            let at = by.offsets[lane as usize];
-            if at != OUTSIDE
-                && let Some(new) = change(lane as usize, get(&self.bytes, at, scalar))
+        for &lane in &access.mask.lanes {
+            let byte = access.offsets[lane as usize];
+            if byte != OUTSIDE
+                && let Some(new) = change(lane as usize, get(&self.bytes, byte, scalar))
             {
-                set(&mut self.bytes, at, scalar, new);
-                self.note_store(by, None, lane, at, scalar.width.into(), false);
+                set(&mut self.bytes, byte, scalar, new);
+                self.record_store(access, None, lane, byte, scalar.width.into(), false);
             }
         }
     }
 
-    /// Adds a fault, if one was found.
-    fn conflict(
+    /// Adds a conflict, if one was found.
+    fn add_conflict(
         &mut self,
         found: Option<(FindingKind, AccessStamp)>,
         lane: u32,
@@ -325,7 +333,8 @@ impl<'a> Shared<'a> {
         }
     }
 
-    /// Returns the first byte of a buffer that was never written and had to be, and the number of such bytes.
+    /// Returns, for a buffer that was not initialized, the first byte that was never written and the number of such bytes. `None` if all were
+    /// written.
     pub(crate) fn unwritten(&self) -> Option<(u32, u64)> {
         if self.initialized || self.space != Space::Storage {
             return None;
@@ -337,7 +346,7 @@ impl<'a> Shared<'a> {
     }
 }
 
-impl<'a> By<'a> {
+impl<'a> LaneAccess<'a> {
     pub(crate) fn new(
         clock: Epochs,
         (site, kind): (u16, AccessKind),
@@ -354,6 +363,7 @@ impl<'a> By<'a> {
         }
     }
 
+    /// Returns the stamp of the access by one lane.
     fn stamp(&self, lane: u32) -> AccessStamp {
         AccessStamp {
             epoch: self.clock.now,
@@ -365,26 +375,26 @@ impl<'a> By<'a> {
 
 impl Epochs {
     /// Starts the epoch after a barrier.
-    pub(crate) fn tick(&mut self) {
+    pub(crate) fn advance(&mut self) {
         self.now = self.now.saturating_add(1);
     }
 
     /// Starts the epoch of a new workgroup.
     pub(crate) fn begin(&mut self) {
-        self.tick();
+        self.advance();
         self.start = self.now;
     }
 
-    /// Returns true if nothing orders these two accesses.
-    fn meets(self, other: AccessStamp, me: AccessStamp) -> bool {
-        (other.epoch == me.epoch && other.lane != me.lane)
+    /// Returns true if nothing orders two accesses: they are of one epoch and different lanes, or of different workgroups.
+    fn is_unordered(self, other: AccessStamp, stamp: AccessStamp) -> bool {
+        (other.epoch == stamp.epoch && other.lane != stamp.lane)
             || (other.epoch < self.start && other.epoch != 0)
     }
 }
 
-/// Returns a scalar in memory as a word.
-pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
-    let bytes = bytes.get(at as usize..).unwrap_or_default();
+/// Returns a scalar in memory as a word; 0 past the end.
+pub(crate) fn get(bytes: &[u8], byte: u32, scalar: Scalar) -> u32 {
+    let bytes = bytes.get(byte as usize..).unwrap_or_default();
     match scalar.width {
         1 => bytes.first().copied().unwrap_or(0).into(),
         2 => {
@@ -399,8 +409,8 @@ pub(crate) fn get(bytes: &[u8], at: u32, scalar: Scalar) -> u32 {
 }
 
 /// Writes a word to memory as a scalar. Returns true if the memory already held it.
-fn set(bytes: &mut [u8], at: u32, scalar: Scalar, word: u32) -> bool {
-    let bytes = bytes.get_mut(at as usize..).unwrap_or_default();
+fn set(bytes: &mut [u8], byte: u32, scalar: Scalar, word: u32) -> bool {
+    let bytes = bytes.get_mut(byte as usize..).unwrap_or_default();
     match (scalar.width, scalar.kind) {
         (1, _) => replace(bytes, [word as u8]),
         (2, ScalarKind::Float) => {

@@ -1,9 +1,9 @@
-//! An observer sees a run while it proceeds: its statements, its accesses of shared memory with their addresses, its barriers, and its
+//! Observers follow a run while it proceeds: its statements, its accesses of shared memory with their addresses, its barriers and its
 //! findings.
 
 use super::{Finding, Location};
 
-/// Offset of an access out of bounds.
+/// The offset of an access that is out of bounds.
 pub const OUTSIDE: u32 = u32::MAX;
 
 /// Memory that invocations share.
@@ -17,7 +17,7 @@ pub enum Space {
     Uniform,
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum AccessKind {
     /// Reads a variable.
@@ -28,7 +28,7 @@ pub enum AccessKind {
     AtomicLoad,
     /// Writes an atomic variable.
     AtomicStore,
-    /// Reads and writes at once.
+    /// Reads and writes an atomic variable at once.
     Atomic,
 }
 
@@ -50,10 +50,11 @@ pub struct Access<'a> {
     pub offsets: &'a [u32],
     /// The number of bytes that each lane accesses.
     pub bytes: u32,
-    /// The number of accesses of each lane that this one stands for: 1, or the elements of a matrix.
+    /// The number of elements that each lane accesses: 1, or those of a cooperative matrix.
     pub elements: u64,
     /// Loaded or stored values: the first scalar of every lane of the workgroup, then the second. Floats are bits of an f32.
     pub values: &'a [u32],
+    /// Returns the element that a lane accesses.
     pub(crate) path: &'a dyn Fn(u32) -> String,
 }
 
@@ -73,7 +74,7 @@ pub struct Arrival<'a> {
     pub location: Location,
     /// Lanes that have reached the barrier.
     pub lanes: &'a [u32],
-    /// Lanes that never reach the barrier; empty if all do.
+    /// Lanes that do not reach the barrier with them; empty if all do.
     pub missing: &'a [u32],
     /// True if the barrier orders accesses of workgroup memory.
     pub workgroup_memory: bool,
@@ -81,7 +82,7 @@ pub struct Arrival<'a> {
     pub storage: bool,
 }
 
-/// Observes a run while it proceeds.
+/// Receives the events of a run. Every method has a default that does nothing.
 pub trait Observer {
     /// Called when a workgroup with this number of lanes begins.
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {}

@@ -1,10 +1,10 @@
-//! What WGSL leaves open: operations whose result differs from device to device, and liberties that a device may take with
-//! arithmetic. The interpreter reports the former as findings. A launch that takes the latter shows whether a result depends on them.
+//! What WGSL leaves open. The results of some operations differ from device to device: the interpreter reports them as findings. A
+//! device may also take liberties with arithmetic: a launch that takes one shows whether the results depend on it.
 
-mod look;
-mod watch;
+mod check;
+mod results;
 
-pub(crate) use watch::{OpenCheck, watch};
+pub(crate) use check::{OpenCheck, open_check};
 
 /// An operation whose result WGSL does not fix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -47,8 +47,8 @@ pub enum Liberty {
 }
 
 impl OpenResult {
-    /// Returns what is left open, and what to write instead.
-    const fn words(self) -> [&'static str; 2] {
+    /// Returns the description and the alternative.
+    const fn texts(self) -> [&'static str; 2] {
         match self {
             Self::PowOfNegative => [
                 "`pow` of a number that is not above 0: WGSL leaves the result open",
@@ -72,7 +72,8 @@ impl OpenResult {
             ],
             Self::NotFinite => [
                 "an infinity or a NaN is used as a value: WGSL promises neither",
-                "a large finite number, such as -3.4e38 where a maximum begins, and a condition before a division by 0",
+                "a large finite number, such as -3.4e38 where a maximum begins, and a condition before a division \
+                 by 0",
             ],
             Self::NanTest => [
                 "a float is compared with itself: a device may take it for equal, also a NaN",
@@ -98,19 +99,19 @@ impl OpenResult {
         }
     }
 
-    /// Returns what is left open, in words.
-    pub const fn says(self) -> &'static str {
-        self.words()[0]
+    /// Returns a sentence about what WGSL leaves open.
+    pub const fn description(self) -> &'static str {
+        self.texts()[0]
     }
 
-    /// Returns what to write instead.
-    pub const fn instead(self) -> &'static str {
-        self.words()[1]
+    /// Returns code to write instead.
+    pub const fn alternative(self) -> &'static str {
+        self.texts()[1]
     }
 }
 
 impl Liberty {
-    /// All of them.
+    /// All liberties, in the order of their numbers.
     pub const ALL: [Self; 4] = [
         Self::Subnormals,
         Self::ZeroSign,
@@ -118,8 +119,8 @@ impl Liberty {
         Self::Reassociation,
     ];
 
-    /// Returns what a device may do, and what to write instead.
-    const fn words(self) -> [&'static str; 2] {
+    /// Returns the description and the alternative.
+    const fn texts(self) -> [&'static str; 2] {
         match self {
             Self::Subnormals => [
                 "a device may replace numbers below 1.2e-38 by 0",
@@ -140,13 +141,13 @@ impl Liberty {
         }
     }
 
-    /// Returns what a device may do, in words.
-    pub const fn says(self) -> &'static str {
-        self.words()[0]
+    /// Returns a sentence about what a device may do.
+    pub const fn description(self) -> &'static str {
+        self.texts()[0]
     }
 
-    /// Returns what to write instead.
-    pub const fn instead(self) -> &'static str {
-        self.words()[1]
+    /// Returns code to write instead.
+    pub const fn alternative(self) -> &'static str {
+        self.texts()[1]
     }
 }

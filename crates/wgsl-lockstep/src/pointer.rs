@@ -1,15 +1,15 @@
 //! Pointers to a part of a variable, and the lengths of arrays.
 
-use naga::{Expression, Handle, Scalar};
+use naga::{Expression, Handle, Scalar, TypeInner};
 
 use super::OUTSIDE;
-use super::evaluate::number;
+use super::evaluate::index_value;
 use super::interpreter::Interpreter;
 use super::value::{LaneValues, Mask, Outside, Root};
 
 impl Interpreter<'_> {
-    /// Points to a part of what the pointer `base` points to, and notes the active lanes whose index is past the end. Returns `None` for
-    /// parts that are not supported.
+    /// Sets `out` to a pointer to a part of the variable that `base` points to, with the active lanes whose index is past the end. Returns
+    /// `None` for a part that is not supported.
     pub(crate) fn point(
         &self,
         frame: usize,
@@ -22,7 +22,6 @@ impl Interpreter<'_> {
         let from = &self.frames[frame].values[base.index()];
         let inner = code.nodes[base.index()].pointee.as_deref()?;
         let root = from.root?;
-        let in_bytes = matches!(root, Root::Shared(_));
         out.root = Some(root);
         out.outside.clone_from(&from.outside);
         out.resize(self.lanes);
@@ -30,7 +29,11 @@ impl Interpreter<'_> {
         if let Expression::AccessIndex { index, .. } = *expression
             && let Some((bytes, words)) = self.context.layout.member(inner, index)
         {
-            let distance = if in_bytes { bytes } else { words };
+            let distance = if matches!(root, Root::Shared(_)) {
+                bytes
+            } else {
+                words
+            };
             for (place, start) in out.words.iter_mut().zip(&from.words) {
                 *place = match *start {
                     OUTSIDE => OUTSIDE,
@@ -40,17 +43,35 @@ impl Interpreter<'_> {
             out.uniform = from.uniform;
             return Some(());
         }
+        self.point_to_element(frame, expression, (inner, root), from, mask, out)
+    }
+
+    /// Sets `out` to a pointer to the element that each lane indexes. `from` points to the array, of the type `inner`.
+    fn point_to_element(
+        &self,
+        frame: usize,
+        expression: &Expression,
+        (inner, root): (&TypeInner, Root),
+        from: &LaneValues,
+        mask: &Mask,
+        out: &mut LaneValues,
+    ) -> Option<()> {
+        let code = &self.codes[frame];
         let stride = self.context.layout.stride(inner)?;
-        let step = if in_bytes { stride.bytes } else { stride.words };
-        let fixed;
+        let step = if matches!(root, Root::Shared(_)) {
+            stride.bytes
+        } else {
+            stride.words
+        };
+        let constant;
         let (scalar, indices) = match *expression {
             Expression::Access { index, .. } => (
                 code.nodes[index.index()].scalar,
                 &self.frames[frame].values[index.index()].words,
             ),
             Expression::AccessIndex { index, .. } => {
-                fixed = vec![index; self.lanes];
-                (Scalar::U32, &fixed)
+                constant = vec![index; self.lanes];
+                (Scalar::U32, &constant)
             }
             _ => return None,
         };
@@ -71,16 +92,18 @@ impl Interpreter<'_> {
             }
         };
         match from.common(mask) {
-            // The places of inactive lanes are not specified.
+            // It is faster to compute the places of all lanes; those of inactive lanes do not matter.
             Some(start) if mask.is_dense() => {
-                let (start, count) = (start as u32, count_from(start as u32));
+                let start = start as u32;
+                let count = count_from(start);
                 for (out, index) in out.words.iter_mut().zip(indices) {
                     *out = place(start, count, *index);
                 }
             }
             _ => {
                 for &lane in &mask.lanes {
-                    let (start, index) = (from.words[lane as usize], indices[lane as usize]);
+                    let start = from.words[lane as usize];
+                    let index = indices[lane as usize];
                     out.words[lane as usize] = place(start, count_from(start), index);
                 }
             }
@@ -92,7 +115,7 @@ impl Interpreter<'_> {
                     let bytes = stride.count.map(|count| count * stride.bytes);
                     out.outside.push(Outside {
                         lane,
-                        index: number(scalar, indices[lane as usize]),
+                        index: index_value(scalar, indices[lane as usize]),
                         count: count_from(start),
                         base: start,
                         bytes: bytes.unwrap_or(u32::MAX),

@@ -1,4 +1,4 @@
-//! Prepares a run: constants, sizes, and checks that the launch fits the program and its limits.
+//! Prepares a run: evaluates constants, and checks that the launch fits the shader and its limits.
 
 use naga::valid::GlobalUse;
 use naga::{AddressSpace, EntryPoint, GlobalVariable, Handle, ShaderStage};
@@ -8,31 +8,32 @@ use super::evaluate::Context;
 use super::exact::Exact;
 use super::interpreter::{EarlyEnd, Interpreter};
 use super::layout::Layout;
-use super::memory::Shared;
+use super::memory::SharedVariable;
 use super::value::{LaneValues, Mask};
 use super::{Buffer, Launch, LaunchReport, Observer, RunError, Shader, Space};
 
 /// The largest number of lanes in a workgroup; the lane number of a stamp also has to hold subgroups.
 const MOST_LANES: u64 = 1 << 14;
 
-/// Runs a program. The buffers hold what it wrote, even if the run fails.
+/// Runs a shader: with `exact`, floats carry their error. The buffers hold what the shader wrote, even if the run fails.
 pub(crate) fn run(
-    program: &Shader,
+    shader: &Shader,
     launch: &Launch<'_>,
     buffers: &mut [Buffer],
     observer: &mut dyn Observer,
     exact: Option<Exact>,
 ) -> Result<(LaunchReport, Option<Exact>), RunError> {
-    let module = &program.module;
+    let module = &shader.module;
     let wanted = |entry: &EntryPoint| {
         entry.stage == ShaderStage::Compute && launch.entry.is_none_or(|name| name == entry.name)
     };
     let mut entries = module.entry_points.iter().enumerate();
     let Some((index, entry)) = entries.find(|(_, entry)| wanted(entry)) else {
-        let name = launch.entry.unwrap_or_default();
-        return Err(RunError::Misfit(format!("no compute entry point {name}")));
+        let name = launch.entry.map(|name| format!(" {name}"));
+        let why = format!("no compute entry point{}", name.unwrap_or_default());
+        return Err(RunError::Misfit(why));
     };
-    let info = program.info.get_entry_point(index);
+    let info = shader.info.get_entry_point(index);
     let used = |handle: Handle<GlobalVariable>| !info[handle].is_empty();
 
     let mut context = Context {
@@ -40,35 +41,30 @@ pub(crate) fn run(
         layout: Layout::new(module),
         constants: Vec::new(),
     };
-    evaluate_constants(program, &mut context);
+    evaluate_constants(shader, &mut context);
     let size = entry.workgroup_size;
     let number = module.functions.len() + index;
     let with_flow = exact.is_none();
-    let is_data = |handle| with_flow && program.flow().is_data(number, handle);
+    let is_data = |handle| with_flow && shader.flow().is_data(number, handle);
     let mut codes = vec![Code::new(&context, &entry.function, info, is_data)];
     for (handle, function) in module.functions.iter() {
-        let is_data = |one| with_flow && program.flow().is_data(handle.index(), one);
-        codes.push(Code::new(
-            &context,
-            function,
-            &program.info[handle],
-            is_data,
-        ));
+        let is_data = |expression| with_flow && shader.flow().is_data(handle.index(), expression);
+        codes.push(Code::new(&context, function, &shader.info[handle], is_data));
     }
     let lanes = match &exact {
         Some(exact) => exact.lanes(),
         None => size.map(u64::from).into_iter().fold(1, u64::saturating_mul),
     };
-    // Some workgroups alone touch little of the shadow memory, and what is not touched takes no memory.
+    // Untouched shadow memory takes no memory, and a few workgroups touch little of it.
     let with_shadow = launch.only.is_empty() && exact.is_none();
-    let needed = memory(&context, &codes, buffers, (lanes, with_shadow), used);
+    let needed = memory_bytes(&context, &codes, buffers, (lanes, with_shadow), used);
     if needed > launch.limits.memory || lanes > MOST_LANES {
         let limit = launch.limits.memory;
         return Err(RunError::Memory { needed, limit });
     }
     let shared = bind(&context, buffers, exact.is_none(), |handle| info[handle])?;
     let mut machine = Interpreter::new(
-        program,
+        shader,
         &context,
         &codes,
         launch,
@@ -79,25 +75,25 @@ pub(crate) fn run(
     let result = machine.run(entry);
     for (handle, variable) in module.global_variables.iter() {
         if used(handle)
-            && let Some(at) = find(buffers, variable)
+            && let Some(index) = bound_buffer(buffers, variable)
         {
-            buffers[at].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
+            buffers[index].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
         }
     }
     let exact = machine.exact.take();
     match result {
-        Ok(()) => Ok((machine.report(true), exact)),
-        Err(EarlyEnd::Limit) => Ok((machine.report(false), exact)),
+        Ok(()) => Ok((machine.into_report(true), exact)),
+        Err(EarlyEnd::Limit) => Ok((machine.into_report(false), exact)),
         Err(EarlyEnd::Error(error)) => Err(error),
     }
 }
 
 /// Computes the words of all global expressions.
-fn evaluate_constants(program: &Shader, context: &mut Context<'_>) {
-    let module = &program.module;
+fn evaluate_constants(shader: &Shader, context: &mut Context<'_>) {
+    let module = &shader.module;
     let expressions = &module.global_expressions;
     let handles = || expressions.iter().map(|(handle, _)| handle);
-    let node = |handle| ExpressionInfo::new(module, &context.layout, &program.info[handle]);
+    let node = |handle| ExpressionInfo::new(module, &context.layout, &shader.info[handle]);
     let nodes: Vec<ExpressionInfo<'_>> = handles().map(node).collect();
     let mask = Mask::full(1);
     let mut values = vec![LaneValues::default(); expressions.len()];
@@ -114,8 +110,8 @@ fn evaluate_constants(program: &Shader, context: &mut Context<'_>) {
     }
 }
 
-/// Returns the bytes of buffers, shadow memory and values.
-fn memory(
+/// Returns the number of bytes that buffers, shadow memory and values take.
+fn memory_bytes(
     context: &Context<'_>,
     codes: &[Code<'_>],
     buffers: &[Buffer],
@@ -128,26 +124,31 @@ fn memory(
             Some(_) => 1,
             None => node.size.words,
         });
-        let locals = code.function.local_variables.iter();
-        let locals = locals.map(|(_, variable)| context.layout.size(variable.ty).words);
+        let locals = code
+            .function
+            .local_variables
+            .iter()
+            .map(|(_, variable)| context.layout.size(variable.ty).words);
         words = values.chain(locals).fold(words, u64::saturating_add);
     }
     let mut bytes = 0_u64;
     for (handle, variable) in context.module.global_variables.iter() {
         let size = context.layout.size(variable.ty);
-        match (find(buffers, variable), variable.space) {
+        match (bound_buffer(buffers, variable), variable.space) {
             _ if !used(handle) => {}
             (_, AddressSpace::Private) => words = words.saturating_add(size.words),
-            (Some(at), _) => {
-                let length = buffers[at].bytes.len() as u64;
+            (Some(index), _) => {
+                let length = buffers[index].bytes.len() as u64;
                 let cost = if with_shadow {
-                    Shared::cost(length, size.granule)
+                    SharedVariable::cost(length, size.granule)
                 } else {
                     length
                 };
                 bytes = bytes.saturating_add(cost);
             }
-            (None, _) => bytes = bytes.saturating_add(Shared::cost(size.bytes, size.granule)),
+            (None, _) => {
+                bytes = bytes.saturating_add(SharedVariable::cost(size.bytes, size.granule))
+            }
         }
     }
     let values = words.saturating_mul(4).saturating_mul(lanes);
@@ -155,13 +156,14 @@ fn memory(
 }
 
 /// Returns the index of the buffer that is bound to a variable.
-fn find(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
+fn bound_buffer(buffers: &[Buffer], variable: &GlobalVariable) -> Option<usize> {
     let binding = variable.binding?;
-    let is = |buffer: &Buffer| (buffer.group, buffer.binding) == (binding.group, binding.binding);
-    buffers.iter().position(is)
+    buffers
+        .iter()
+        .position(|buffer| (buffer.group, buffer.binding) == (binding.group, binding.binding))
 }
 
-/// Takes the bytes of the buffers.
+/// Returns the global variables with their bytes, which are taken from the buffers.
 ///
 /// # Errors
 /// When a buffer is missing, too small or too large.
@@ -170,28 +172,27 @@ fn bind<'a>(
     buffers: &mut [Buffer],
     with_shadow: bool,
     uses: impl Fn(Handle<GlobalVariable>) -> GlobalUse,
-) -> Result<Vec<Shared<'a>>, RunError> {
+) -> Result<Vec<SharedVariable<'a>>, RunError> {
     let used = |handle| !uses(handle).is_empty();
     let all = &context.module.global_variables;
     for (_, variable) in all.iter().filter(|(handle, _)| used(*handle)) {
         let name = variable.name.as_deref().unwrap_or_default();
-        let is_buffer =
-            |space| matches!(space, AddressSpace::Uniform | AddressSpace::Storage { .. });
-        if !is_buffer(variable.space) {
-            continue;
-        }
-        let Some(binding) = variable.binding else {
+        let is_buffer = matches!(
+            variable.space,
+            AddressSpace::Uniform | AddressSpace::Storage { .. }
+        );
+        let Some(binding) = variable.binding.filter(|_| is_buffer) else {
             continue;
         };
-        let Some(at) = find(buffers, variable) else {
+        let Some(index) = bound_buffer(buffers, variable) else {
             let why = format!(
                 "no buffer for {name}, @group({}) @binding({})",
                 binding.group, binding.binding
             );
             return Err(RunError::Misfit(why));
         };
-        let bytes = buffers[at].bytes.len();
-        // With one element of a runtime-sized array.
+        let bytes = buffers[index].bytes.len();
+        // This counts one element of a runtime-sized array.
         let inner = &context.module.types[variable.ty].inner;
         let needed = inner.size(context.module.to_ctx()) as usize;
         if bytes > u32::MAX as usize / 2 {
@@ -210,19 +211,20 @@ fn bind<'a>(
             AddressSpace::Uniform => Space::Uniform,
             _ => Space::Storage,
         };
-        let (bytes, initialized) = match find(buffers, variable).map(|at| &mut buffers[at]) {
-            _ if !used(handle) => (Vec::new(), true),
-            Some(buffer) => (
-                std::mem::take(&mut buffer.bytes),
-                buffer.initialized || space == Space::Uniform,
-            ),
-            None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
-            None => (Vec::new(), true),
-        };
-        // Loads alone race with nothing.
+        let (bytes, initialized) =
+            match bound_buffer(buffers, variable).map(|index| &mut buffers[index]) {
+                _ if !used(handle) => (Vec::new(), true),
+                Some(buffer) => (
+                    std::mem::take(&mut buffer.bytes),
+                    buffer.initialized || space == Space::Uniform,
+                ),
+                None if space == Space::Workgroup => (vec![0; size.bytes as usize], false),
+                None => (Vec::new(), true),
+            };
+        // Memory that is only read needs no shadow: loads do not race.
         let written = uses(handle).contains(GlobalUse::WRITE);
         let shadowed = with_shadow && (written || !initialized);
-        Shared::new(variable, bytes, size.granule, space, shadowed, initialized)
+        SharedVariable::new(variable, bytes, size.granule, space, shadowed, initialized)
     });
     Ok(shared.collect())
 }

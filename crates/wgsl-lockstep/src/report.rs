@@ -1,4 +1,4 @@
-//! The report of a run: its findings, how often it accessed shared memory, and which ways its conditions went.
+//! The report of a run: its findings, the number of its accesses of shared memory, and the outcomes of its conditions.
 
 use super::{Finding, Liberty, Location, Space};
 
@@ -16,12 +16,12 @@ pub struct LaunchReport {
     /// Steps of all workgroups together.
     pub steps: u64,
     /// Loop iterations of the workgroup with the most.
-    pub rounds: u64,
-    /// Conditions on values from buffers.
+    pub iterations: u64,
+    /// Conditions on values from buffers, in the order of the source.
     pub branches: Vec<Branch>,
-    /// Liberties with which a device would compute other numbers, each with the first place.
+    /// Liberties with which a device would compute other numbers, each with the first expression that it would change.
     pub liberties: Vec<(Liberty, Location)>,
-    /// The place of the first operation on a subgroup.
+    /// The first operation of a subgroup that ran; `None` if there was none.
     pub subgroups: Option<Location>,
     /// False if a limit ended the run. The limit on a workgroup's steps also adds a finding about an endless loop.
     pub complete: bool,
@@ -32,7 +32,7 @@ pub struct LaunchReport {
 pub struct Branch {
     /// The condition in the source.
     pub location: Location,
-    /// True if the condition was false for any invocation, and true if it was true for any.
+    /// The outcomes that occurred: whether the condition was false for any invocation, and whether it was true for any.
     pub taken: [bool; 2],
 }
 
@@ -41,9 +41,9 @@ pub struct Branch {
 pub struct Unwritten {
     /// The variable's name.
     pub variable: String,
-    /// The first such element, as WGSL writes it.
+    /// The first element that was never written, as WGSL writes it.
     pub element: String,
-    /// The first element's offset in bytes.
+    /// The offset of that element in bytes.
     pub first: u32,
     /// The number of bytes that were never written.
     pub bytes: u64,
@@ -58,7 +58,7 @@ pub struct AccessCount {
     pub variable: String,
     /// The memory that the variable is in.
     pub space: Space,
-    /// The numbers of `@group` and `@binding`.
+    /// The numbers of `@group` and `@binding`; `None` for workgroup memory.
     pub binding: Option<(u32, u32)>,
     /// Loads of single invocations that are not atomic.
     pub loads: u64,

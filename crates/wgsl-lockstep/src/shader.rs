@@ -1,4 +1,4 @@
-//! A shader is a source that naga has parsed and validated, with the places of its lines.
+//! Shaders: sources that naga has parsed and validated.
 
 use std::error::Error;
 use std::fmt;
@@ -18,7 +18,7 @@ use super::flow::Flow;
 use super::layout::Layout;
 use super::{
     Buffer, Finding, FindingKind, Invocation, Launch, LaunchReport, Observer, OpenResult, RunError,
-    prepare,
+    SUBGROUP_SIZES, prepare,
 };
 
 /// A parsed and validated shader.
@@ -27,7 +27,7 @@ pub struct Shader {
     pub(crate) module: Module,
     pub(crate) info: ModuleInfo,
     flow: OnceLock<Flow>,
-    /// Where each line begins, in bytes.
+    /// The offset of each line's first byte.
     lines: Vec<u32>,
 }
 
@@ -38,16 +38,16 @@ pub struct Location {
     pub line: u32,
     /// The column in bytes, from 1.
     pub column: u32,
-    /// The place in bytes from the start of the source.
+    /// The range of bytes in the source.
     pub span: Range<usize>,
 }
 
-/// Why a source is not a valid program.
+/// Why a source is not a valid shader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError {
-    /// The place that naga names.
+    /// The location that naga names.
     pub location: Location,
-    /// What naga says about it, with the causes.
+    /// The message of naga, with its causes.
     pub message: String,
 }
 
@@ -63,7 +63,7 @@ impl Shader {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
             message: error.message().to_owned(),
         })?;
-        // Whether all invocations reach a barrier is checked during the run.
+        // The run itself checks that all invocations reach a barrier.
         let flags = ValidationFlags::all() - ValidationFlags::CONTROL_FLOW_UNIFORMITY;
         let supported = Capabilities::SHADER_FLOAT16
             | Capabilities::SHADER_FLOAT16_IN_FLOAT32
@@ -95,15 +95,19 @@ impl Shader {
         }
     }
 
-    /// Returns what depends on memory; it is worked out when a run first asks.
+    /// Returns the values that depend on memory. They are worked out at the first call.
     pub(crate) fn flow(&self) -> &Flow {
         self.flow.get_or_init(|| Flow::new(&self.module))
     }
 
-    /// Returns the shader with the values of its overrides. An override with a default value needs none.
+    /// Returns the shader with constants in place of its overrides.
+    ///
+    /// # Errors
+    /// When an override has neither a value in the launch nor a default.
     fn with_overrides(&self, launch: &Launch<'_>) -> Result<Self, RunError> {
-        let given = launch.overrides.iter();
-        let values: PipelineConstants = given
+        let values: PipelineConstants = launch
+            .overrides
+            .iter()
             .map(|(name, value)| ((*name).to_owned(), *value))
             .collect();
         let entry = launch.entry.map(|name| (ShaderStage::Compute, name));
@@ -131,10 +135,11 @@ impl Shader {
     }
 
     /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
-    /// more with each of `Launch::other_subgroups`, and a result that differs is a finding; the report is that of its own size.
+    /// more with each of [`SUBGROUP_SIZES`], and a result that differs is a finding. Buffers and counts are those of
+    /// `Launch::subgroup_size`.
     ///
     /// # Errors
-    /// When the launch does not fit the program, exceeds its limit of memory, or uses an unsupported part of the language.
+    /// When the launch does not fit the shader, exceeds its limit of memory, or uses an unsupported part of the language.
     pub fn run(
         &self,
         launch: &Launch<'_>,
@@ -146,13 +151,13 @@ impl Shader {
         }
         let before = buffers.to_vec();
         let mut report = self.run_once(launch, buffers, observer)?;
-        for subgroup_size in launch.other_subgroups {
+        for subgroup_size in SUBGROUP_SIZES {
             let Some(location) = report.subgroups.clone() else {
                 break;
             };
             let mut found = before.clone();
             let launch = Launch {
-                subgroup_size: *subgroup_size,
+                subgroup_size,
                 ..launch.clone()
             };
             let other = self.run_once(&launch, &mut found, &mut ())?;
@@ -163,7 +168,7 @@ impl Shader {
                 finding.variable = self
                     .variable(buffer)
                     .and_then(|(_, variable)| variable.name.clone());
-                finding.count = u64::from(*subgroup_size);
+                finding.count = u64::from(subgroup_size);
                 report.findings.push(finding);
                 break;
             }
@@ -186,14 +191,13 @@ impl Shader {
         buffers: &mut [Buffer],
         observer: &mut dyn Observer,
     ) -> Result<LaunchReport, RunError> {
-        let given;
-        let shader = if self.module.overrides.is_empty() {
-            self
+        let (report, _) = if self.module.overrides.is_empty() {
+            prepare::run(self, launch, buffers, observer, None)?
         } else {
-            given = self.with_overrides(launch)?;
-            &given
+            let shader = self.with_overrides(launch)?;
+            prepare::run(&shader, launch, buffers, observer, None)?
         };
-        prepare::run(shader, launch, buffers, observer, None).map(|(report, _)| report)
+        Ok(report)
     }
 
     /// Returns the variable that a buffer is bound to.
@@ -209,7 +213,7 @@ impl Shader {
         })
     }
 
-    /// Returns true if two contents of a buffer are the same, or floats that differ by rounding.
+    /// Returns true if two buffers hold the same bytes, or floats that differ by rounding.
     fn agree(&self, own: &Buffer, other: &Buffer) -> bool {
         if own.bytes == other.bytes {
             return true;
@@ -237,6 +241,7 @@ impl Shader {
     }
 }
 
+/// Returns true if a function has an operation of subgroups.
 fn uses_subgroups(function: &Function) -> bool {
     let mut all = function.expressions.iter();
     all.any(|(_, expression)| {
@@ -247,37 +252,37 @@ fn uses_subgroups(function: &Function) -> bool {
     })
 }
 
-/// Blanks `subgroups` in the `enable` directives of a source: naga runs the operations and does not know the word.
+/// Overwrites `subgroups` with spaces in the `enable` directives of a source: naga supports the operations but not the word.
 fn without_subgroups(source: &str) -> String {
-    const WORD: &str = "subgroups";
-    let mut bytes = source.as_bytes().to_vec();
-    for (start, _) in source.match_indices("enable ") {
+    const ENABLE: &str = "enable ";
+    let mut known = source.to_owned();
+    for (start, _) in source.match_indices(ENABLE) {
         let Some(length) = source[start..].find(';') else {
             break;
         };
-        let directive = &source[start..start + length];
-        let Some(at) = directive.find(WORD) else {
+        let mut names: Vec<&str> = source[start + ENABLE.len()..start + length]
+            .split(',')
+            .collect();
+        let count = names.len();
+        names.retain(|name| name.trim() != "subgroups");
+        if names.len() == count {
             continue;
-        };
-        let is_alone = directive["enable ".len()..].trim() == WORD;
-        let last = directive[..at].trim_end();
-        let place = match (is_alone, last.strip_suffix(',')) {
-            (true, _) => start..start + length + 1,
-            (false, Some(before)) => start + before.len()..start + at + WORD.len(),
-            (false, None) => {
-                let comma = directive[at..].find(',');
-                let length = comma.map_or(WORD.len(), |comma| comma + 1);
-                start + at..start + at + length
-            }
-        };
-        bytes[place].fill(b' ');
+        }
+        let mut directive = String::new();
+        if !names.is_empty() {
+            directive = format!("{ENABLE}{};", names.join(","));
+        }
+        directive += &" ".repeat(length + 1 - directive.len());
+        known.replace_range(start..=start + length, &directive);
     }
-    String::from_utf8(bytes).unwrap_or_else(|_| source.to_owned())
+    known
 }
 
-/// Returns where each line begins, in bytes.
+/// Returns the offset of each line's first byte.
 fn line_starts(source: &str) -> Vec<u32> {
-    let later = source.match_indices('\n').map(|(at, _)| at as u32 + 1);
+    let later = source
+        .match_indices('\n')
+        .map(|(offset, _)| offset as u32 + 1);
     std::iter::once(0).chain(later).collect()
 }
 

@@ -6,19 +6,19 @@ use naga::{
 };
 
 use super::arithmetic::{f, round};
-use super::finding::FindingKind;
+use super::finding::{FindingKind, NO_VARIABLE};
 use super::interpreter::Interpreter;
 use super::open::OpenResult;
 use super::value::Mask;
 
 impl Interpreter<'_> {
-    /// Returns the active lanes of each subgroup, and notes that there are operations on subgroups.
-    fn subgroups(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
+    /// Returns the active lanes of each subgroup. The report names the span of the first such operation.
+    fn subgroups_at(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         self.first_subgroup.get_or_insert(span);
         mask.subgroups(self.subgroup)
     }
 
-    /// Sets bit i of the result where lane i of the subgroup is active and votes for it.
+    /// Evaluates `subgroupBallot`: bit i of the result is set if lane i of the subgroup is active and its predicate is true.
     pub(crate) fn ballot(
         &mut self,
         frame: usize,
@@ -27,7 +27,7 @@ impl Interpreter<'_> {
         mask: &Mask,
     ) {
         let (size, lanes) = (self.subgroup as u32, self.lanes);
-        let groups = self.subgroups(span, mask);
+        let groups = self.subgroups_at(span, mask);
         let values = &mut self.frames[frame].values;
         let votes = predicate.map(|predicate| values[predicate.index()].words.clone());
         let out = values[result.index()].resize(4 * lanes);
@@ -35,18 +35,18 @@ impl Interpreter<'_> {
             let mut bits = [0_u32; 4];
             let is_for = |lane: u32| votes.as_ref().is_none_or(|votes| votes[lane as usize] != 0);
             for lane in group.iter().filter(|lane| is_for(**lane)) {
-                let at = lane % size;
-                bits[at as usize / 32] |= 1 << (at % 32);
+                let bit = lane % size;
+                bits[bit as usize / 32] |= 1 << (bit % 32);
             }
             for lane in group {
-                for (at, bits) in bits.iter().enumerate() {
-                    out[at * lanes + lane as usize] = *bits;
+                for (word, bits) in bits.iter().enumerate() {
+                    out[word * lanes + lane as usize] = *bits;
                 }
             }
         }
     }
 
-    /// Combines the values of a subgroup's active lanes, of all of them or of those up to each lane.
+    /// Combines the values of a subgroup's active lanes: of all of them, or for each lane of those up to it.
     pub(crate) fn combine(
         &mut self,
         frame: usize,
@@ -56,7 +56,7 @@ impl Interpreter<'_> {
         mask: &Mask,
     ) {
         let scalar = self.codes[frame].nodes[argument.index()].scalar;
-        let groups = self.subgroups(span, mask);
+        let groups = self.subgroups_at(span, mask);
         let lanes = self.lanes;
         let values = &mut self.frames[frame].values;
         let words = values[argument.index()].words.clone();
@@ -82,7 +82,7 @@ impl Interpreter<'_> {
         }
     }
 
-    /// Takes the value of another lane of the subgroup; a lane that does not take part is reported, and its value is 0.
+    /// Reads the value of another lane of the subgroup. A read of an inactive lane is reported, and gives 0.
     pub(crate) fn gather(
         &mut self,
         frame: usize,
@@ -92,7 +92,7 @@ impl Interpreter<'_> {
         mask: &Mask,
     ) {
         let (size, lanes) = (self.subgroup as u32, self.lanes);
-        let groups = self.subgroups(span, mask);
+        let groups = self.subgroups_at(span, mask);
         let values = &mut self.frames[frame].values;
         let word =
             |value: Handle<Expression>, lane: u32| values[value.index()].words[lane as usize];
@@ -101,27 +101,31 @@ impl Interpreter<'_> {
         for group in &groups {
             let start = group[0] - group[0] % size;
             for &lane in group {
-                let at = lane - start;
+                let position = lane - start;
                 let source = match mode {
                     GatherMode::BroadcastFirst => Some(group[0] - start),
                     GatherMode::Broadcast(index) | GatherMode::Shuffle(index) => {
                         Some(word(index, lane))
                     }
-                    GatherMode::ShuffleDown(by) => at.checked_add(word(by, lane)),
-                    GatherMode::ShuffleUp(by) => at.checked_sub(word(by, lane)),
-                    GatherMode::ShuffleXor(bits) => Some(at ^ word(bits, lane)),
-                    GatherMode::QuadBroadcast(index) => Some(at / 4 * 4 + word(index, lane) % 4),
+                    GatherMode::ShuffleDown(by) => position.checked_add(word(by, lane)),
+                    GatherMode::ShuffleUp(by) => position.checked_sub(word(by, lane)),
+                    GatherMode::ShuffleXor(bits) => Some(position ^ word(bits, lane)),
+                    GatherMode::QuadBroadcast(index) => {
+                        Some(position / 4 * 4 + word(index, lane) % 4)
+                    }
                     GatherMode::QuadSwap(direction) => Some(
-                        at ^ match direction {
-                            Direction::X => 1,
-                            Direction::Y => 2,
-                            Direction::Diagonal => 3,
-                        },
+                        position
+                            ^ match direction {
+                                Direction::X => 1,
+                                Direction::Y => 2,
+                                Direction::Diagonal => 3,
+                            },
                     ),
                 };
-                let source = source.filter(|source| *source < size);
-                let source = source.and_then(|source| start.checked_add(source));
-                from[lane as usize] = source.filter(|source| group.binary_search(source).is_ok());
+                from[lane as usize] = source
+                    .filter(|source| *source < size)
+                    .and_then(|source| start.checked_add(source))
+                    .filter(|source| group.binary_search(source).is_ok());
             }
         }
         let words = values[argument.index()].words.clone();
@@ -132,19 +136,16 @@ impl Interpreter<'_> {
                 out[lane as usize] = source.map_or(0, |source| words[source as usize]);
             }
         }
-        let missing = mask
-            .lanes
-            .iter()
-            .find(|lane| from[**lane as usize].is_none());
-        if let Some(lane) = missing {
+        let mut active = mask.lanes.iter();
+        if let Some(lane) = active.find(|lane| from[**lane as usize].is_none()) {
             let open = FindingKind::Open(OpenResult::InactiveLane);
             let finding = self.finding(open, span, *lane);
-            self.find(finding, usize::MAX);
+            self.report(finding, NO_VARIABLE);
         }
     }
 }
 
-/// Returns the value that an operation begins with.
+/// Returns the value that changes no other: 0 for a sum, 1 for a product.
 fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
     use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
     match (op, scalar.kind) {
@@ -163,7 +164,7 @@ fn neutral(op: SubgroupOperation, scalar: Scalar) -> u32 {
 }
 
 /// Returns the result of an operation on two values.
-fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
+pub(crate) fn combined(op: SubgroupOperation, scalar: Scalar, a: u32, b: u32) -> u32 {
     use SubgroupOperation::{Add, All, And, Any, Max, Min, Mul, Or, Xor};
     match (op, scalar.kind) {
         (Add, ScalarKind::Float) => (f(a) + f(b)).to_bits(),

@@ -1,4 +1,4 @@
-//! The values of all lanes, and the mask that says which lanes are active.
+//! The values of all lanes, and the mask of the active lanes.
 
 use std::rc::Rc;
 
@@ -6,7 +6,7 @@ use naga::{Handle, LocalVariable};
 
 use super::exact::Number;
 
-/// The variable that a pointer points to, the same for all lanes: WGSL cannot select between pointers.
+/// The variable that a pointer points to. All lanes have the same one, because WGSL cannot select between pointers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Root {
     /// A variable of the function with this number.
@@ -24,40 +24,40 @@ pub(crate) struct Outside {
     pub(crate) index: i64,
     /// The number of elements.
     pub(crate) count: u32,
-    /// Offset of the indexed value in shared memory, in bytes.
+    /// The offset of the array in shared memory, in bytes.
     pub(crate) base: u32,
-    /// Size of the indexed value in bytes; `u32::MAX` up to the end of its variable.
+    /// The size of the array in bytes; `u32::MAX` for an array that goes on to the end of its variable.
     pub(crate) bytes: u32,
 }
 
-/// Numbers with their errors, one for each lane; `None` where the words are exact. Values and variables share them, because most are loaded
-/// and stored as a whole.
+/// Numbers with their errors, one for each lane; `None` if the words are exact. A value and the variables that hold it share them, because
+/// most are loaded and stored as a whole.
 pub(crate) type LaneNumbers = Option<Rc<Vec<Number>>>;
 
-/// Returns numbers that can be changed lane by lane; `words` holds those that are exact.
+/// Returns the numbers of all lanes, to be changed lane by lane. If there are none yet, they begin as the exact numbers in `words`.
 pub(crate) fn numbers_mut<'n>(numbers: &'n mut LaneNumbers, words: &[u32]) -> &'n mut [Number] {
-    let exact = || Rc::new(words.iter().map(|word| Number::held(*word)).collect());
+    let exact = || Rc::new(words.iter().map(|word| Number::of_word(*word)).collect());
     let numbers: &mut Vec<Number> = Rc::make_mut(numbers.get_or_insert_with(exact));
     numbers
 }
 
 /// A value for each lane: the first scalar of all lanes, then the second, and so on. Floats of any width are stored as f32. A pointer
-/// is one offset, in bytes or, in an invocation's own memory, in words.
+/// is an offset: in bytes for shared memory, in words for an invocation's own memory.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct LaneValues {
     pub(crate) words: Vec<u32>,
-    /// In an exact run, the floats of a scalar with their errors. With them, the words mean nothing.
+    /// In an exact run, the floats of a scalar with their errors, which then replace the words.
     pub(crate) numbers: LaneNumbers,
     /// The variable, if the value is a pointer.
     pub(crate) root: Option<Root>,
     /// True if all lanes have the same offset.
     pub(crate) uniform: bool,
-    /// Lanes whose offset is `OUTSIDE`, and why.
+    /// For each lane whose offset is `OUTSIDE`, the index that is past the end.
     pub(crate) outside: Vec<Outside>,
 }
 
 impl LaneValues {
-    /// Makes room for `words` words; their contents are not specified.
+    /// Sets the number of words, and returns them; their contents are not specified.
     pub(crate) fn resize(&mut self, words: usize) -> &mut [u32] {
         if self.words.len() != words {
             self.words.clear();
@@ -91,11 +91,11 @@ impl LaneValues {
     pub(crate) fn number(&self, lane: usize) -> Number {
         match &self.numbers {
             Some(numbers) => numbers[lane],
-            None => Number::held(self.words[lane]),
+            None => Number::of_word(self.words[lane]),
         }
     }
 
-    /// Takes the numbers of the active lanes, before their words; `all` says that no other lane has a number to keep.
+    /// Copies the numbers of the active lanes, before their words are copied. `all` is true if no other lane has a number to keep.
     pub(crate) fn take_numbers(&mut self, other: &Self, mask: &Mask, all: bool) {
         if all {
             self.numbers.clone_from(&other.numbers);
@@ -189,9 +189,9 @@ impl Mask {
         if self.is_full() {
             return Vec::new();
         }
-        let mut here = self.lanes.iter().peekable();
-        let all = 0..self.total as u32;
-        all.filter(|lane| here.next_if_eq(&lane).is_none())
+        let mut active = self.lanes.iter().peekable();
+        (0..self.total as u32)
+            .filter(|lane| active.next_if_eq(&lane).is_none())
             .collect()
     }
 }

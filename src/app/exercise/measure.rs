@@ -1,5 +1,5 @@
 //! A config exercise on the screen. The learner first chooses the answers word by word; then the runs are measured. The stage's run
-//! pauses during the measurement. Nothing is measured before the learner has said what they expect.
+//! pauses during the measurement. Nothing is measured before the learner has answered what they expect.
 
 use super::measuring::{AnswerChoice, AnswerFile, Measurement, Measuring};
 use super::{Context, ExerciseState};
@@ -36,10 +36,10 @@ impl ExerciseState {
         learner: &LearnerState,
     ) -> Option<AnswerChoice> {
         let configs = exercise.configs()?;
-        let asks = self.measuring.is_none()
+        let can_answer = self.measuring.is_none()
             && matches!(self.answer, AnswerFile::Open(_))
             && self.question(exercise, learner).is_none();
-        asks.then(|| self.draft.next(configs)).flatten()
+        can_answer.then(|| self.draft.next(configs)).flatten()
     }
 
     /// Marks the next or previous word.
@@ -95,52 +95,50 @@ impl ExerciseState {
 
     /// Cancels the measurement in progress, because the learner asked for it or changed the answers.
     pub(super) fn stop_measuring(&mut self) -> FollowUps {
-        if self.measuring.is_none() {
+        if self.measuring.take().is_none() {
             return Vec::new();
         }
-        let text = "The measurement was stopped; the stage's run goes on";
-        self.measuring = None;
         vec![
-            FollowUp::tell(text),
+            FollowUp::tell("The measurement was stopped; the stage's run goes on"),
             FollowUp::Effect(Effect::StopMeasuring),
         ]
     }
 
     /// Takes the content of the learner's answer file. Saving a file with all answers begins the measurement.
-    pub(super) fn answered(
+    pub(super) fn on_answers(
         &mut self,
         answer: AnswerFile,
         saved: bool,
         context: &Context,
     ) -> FollowUps {
-        let same = self.answer == answer;
+        let is_changed = self.answer != answer;
         // The last measurement was compared with the old answers.
-        if !same {
+        if is_changed {
             self.measured = None;
         }
-        let given = matches!(answer, AnswerFile::Given(_));
+        let is_complete = matches!(answer, AnswerFile::Given(_));
         self.answer = answer;
         self.draft = Default::default();
-        let busy = self.measuring.is_some();
-        if !context.is_open || !saved || busy && same {
+        let goes_on = self.measuring.is_some() && !is_changed;
+        if !context.is_open || !saved || goes_on {
             return Vec::new();
         }
         let mut follows = self.stop_measuring();
-        if given {
+        if is_complete {
             follows.extend(self.measure(context));
         }
         follows
     }
 
-    /// Notes the result of a measurement.
-    pub(super) fn measured(&mut self, found: Measurement, context: &Context) -> FollowUps {
+    /// Takes the result of a measurement. If it passed, the exercise is passed.
+    pub(super) fn on_measured(&mut self, result: Measurement, context: &Context) -> FollowUps {
         self.measuring = None;
-        let follows = if found.passed {
-            context.pass(&found.lines, None)
+        let follows = if result.passed {
+            context.pass(&result.lines, None)
         } else {
             Vec::new()
         };
-        self.measured = Some(found);
+        self.measured = Some(result);
         follows
     }
 }

@@ -1,5 +1,4 @@
-//! The state of a config exercise: the learner's answers, the progress of the measurement, and its result.
-//! This file holds plain data; `measure.rs` changes it.
+//! The state of a config exercise: the learner's answers, the progress of the measurement, and its result. `measure.rs` changes it.
 
 use crate::course::exercise::config::Answers;
 use crate::course::exercise::{ConfigCheck, Configs};
@@ -12,9 +11,9 @@ pub enum AnswerFile {
     /// The file has not been read yet.
     #[default]
     Unread,
-    /// Answers are missing or not allowed. Each sentence names a place and says what to write there.
+    /// Answers are missing or not allowed. Each sentence names a line of the file and what to write there.
     Open(Vec<String>),
-    /// Every question has an answer, given as the question's key and the words of the answer.
+    /// Every question has an answer. The pairs are the question's key and the answer, with commas between several words.
     Given(Vec<(String, String)>),
 }
 
@@ -27,7 +26,7 @@ pub struct Sweep {
     pub of: usize,
     /// The configuration of the present run.
     pub what: String,
-    /// The progress of the present run.
+    /// The progress of the present run, as in `step 12 of 60`.
     pub done: String,
     pub table: SweepTable,
 }
@@ -37,6 +36,7 @@ pub struct Sweep {
 pub struct Measuring {
     /// The measurement has begun. Before that it waits for the stage's run to pause.
     pub begun: bool,
+    /// The time of the request, or of the beginning once it has begun, in milliseconds since the program began.
     pub since_ms: u64,
     pub sweep: Sweep,
 }
@@ -94,16 +94,17 @@ impl AnswerChoice {
 }
 
 impl AnswerDraft {
-    /// Returns the words of this check with their labels, and the number of words that an answer consists of.
+    /// Returns the words of this check with their labels, and the number of words that an answer consists of. Several words are an order
+    /// of the changes under `rank`; their labels say what changes. A single word has an empty label.
     fn words(configs: &Configs, check: &ConfigCheck) -> (Vec<(String, String)>, usize) {
-        let ranked = configs.letters();
-        let plain = check.words(configs.sweep.as_ref());
-        if plain.is_empty() {
+        let single = check.words(configs.sweep.as_ref());
+        if single.is_empty() {
+            let ranked = configs.letters();
             let count = ranked.len();
             let labels = configs.rank.iter().map(|change| change.label.clone());
             return (ranked.into_iter().zip(labels).collect(), count);
         }
-        let unlabelled = plain.into_iter().map(|word| (word, String::new()));
+        let unlabelled = single.into_iter().map(|word| (word, String::new()));
         (unlabelled.collect(), 1)
     }
 
@@ -129,11 +130,11 @@ impl AnswerDraft {
         let Some(choice) = self.next(configs) else {
             return;
         };
-        let known = self.answers.entry(choice.key).or_default();
-        let ranked = choice.words.iter().any(|(_, label)| !label.is_empty());
-        known.push(choice.words[choice.at].0.clone());
-        if ranked && choice.words.len() == 2 {
-            known.push(choice.words[1 - choice.at].0.clone());
+        let answer = self.answers.entry(choice.key).or_default();
+        let is_order = choice.words.iter().any(|(_, label)| !label.is_empty());
+        answer.push(choice.words[choice.at].0.clone());
+        if is_order && choice.words.len() == 2 {
+            answer.push(choice.words[1 - choice.at].0.clone());
         }
         self.at = 0;
     }

@@ -27,7 +27,7 @@ impl Exercises {
                 }
             }
             ExerciseNews::Checked(report) => {
-                let mut follows = state.checked(*report, context);
+                let mut follows = state.on_checked(*report, context);
                 // The learner saved the file while the card was open, so the card shows the new lanes.
                 if context.is_open && context.view.overlay == Some(Overlay::Lanes) {
                     follows.extend(self.open_lanes(context));
@@ -36,7 +36,7 @@ impl Exercises {
             }
             ExerciseNews::Lanes(found) => self.lanes.show(found),
             ExerciseNews::Answers { answer, saved } => {
-                return state.answered(answer, saved, context);
+                return state.on_answers(answer, saved, context);
             }
             ExerciseNews::Measuring(sweep) => {
                 if let Some(measuring) = &mut state.measuring {
@@ -45,14 +45,14 @@ impl Exercises {
             }
             // The measurement was cancelled.
             ExerciseNews::Measured(_) if state.measuring.is_none() => {}
-            ExerciseNews::Measured(found) => return state.measured(*found, context),
+            ExerciseNews::Measured(found) => return state.on_measured(*found, context),
         }
         Vec::new()
     }
 }
 
 impl ExerciseState {
-    /// Pauses or resumes the stage's run, and begins a measurement that waits. This runs after every message.
+    /// Pauses or resumes the stage's run, and begins a measurement that waits for the pause. This runs after every message.
     pub(in crate::app) fn settle(&mut self, context: &Context) -> FollowUps {
         let mut follows = Vec::from_iter(self.pause_or_resume(context));
         follows.extend(self.begin_measurement(context));
@@ -63,9 +63,9 @@ impl ExerciseState {
     /// is not in the model. Resumes a run that was paused for that.
     pub(super) fn pause_or_resume(&mut self, context: &Context) -> Option<FollowUp> {
         let works = self.checking.is_some() || self.measuring.is_some();
-        let unrelated =
+        let has_unused_kernel =
             context.is_open && context.exercise.kernels().is_some() && !self.is_in_model();
-        if !works && !unrelated {
+        if !works && !has_unused_kernel {
             return std::mem::take(&mut self.holds_run).then_some(FollowUp::Resume);
         }
         let moves = context.bench.run.state.is_moving() && !context.bench.pairing();
@@ -78,9 +78,11 @@ impl ExerciseState {
         matches!(self.in_model, InModel::Asked | InModel::Since(_))
     }
 
-    fn checked(&mut self, mut report: KernelVerdict, context: &Context) -> FollowUps {
+    /// Takes the result of a check. If it passed, the exercise is passed and the model is asked to use the kernel.
+    fn on_checked(&mut self, mut report: KernelVerdict, context: &Context) -> FollowUps {
         self.checking = None;
-        let (passed, swap) = (report.passed, report.swap.clone());
+        let passed = report.passed;
+        let swap = report.swap.clone();
         if let Some(accepted) = &self.accepted {
             report.compare_with(accepted);
         }
@@ -115,8 +117,8 @@ impl ExerciseState {
         vec![FollowUp::send(Command::UseKernel { swap })]
     }
 
-    /// Notes the engine's answer about the kernel. `why_not` is `None` if the model computes with it now.
-    pub(in crate::app) fn kernel_used(
+    /// Handles the engine's answer about the kernel. `why_not` is `None` if the model computes with the kernel now.
+    pub(in crate::app) fn on_kernel_used(
         &mut self,
         why_not: Option<String>,
         context: &Context,

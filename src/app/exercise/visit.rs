@@ -24,8 +24,8 @@ impl App {
         self.leave_exercise();
         self.view.show_text();
         self.view.notice = None;
-        let known = self.lesson.learner.progress_mut(&exercise.id);
-        known.state = known.state.max(StageState::Seen);
+        let progress = self.lesson.learner.progress_mut(&exercise.id);
+        progress.state = progress.state.max(StageState::Seen);
         self.exercise.state_mut(exercise).text_first = true;
         self.effects.push(self.lesson.saved(&exercise.id));
         if !exercise.files().is_empty() {
@@ -53,8 +53,8 @@ impl App {
             Mode::Stage | Mode::Free | Mode::Mystery(_) | Mode::Replay(_) => return,
         };
         // A free run continues where the learner left it for the exercise.
-        let free = self.bench.comparison.stage == 0 && !self.bench.comparison.offers.is_empty();
-        self.mode = if free { Mode::Free } else { Mode::Stage };
+        let was_free = self.bench.comparison.stage == 0 && !self.bench.comparison.offers.is_empty();
+        self.mode = if was_free { Mode::Free } else { Mode::Stage };
         let course = Arc::clone(&self.lesson.course);
         let Some(exercise) = course.exercises.get(at) else {
             return;
@@ -78,8 +78,8 @@ impl App {
         }
         let (command, run) = self.bench.hold();
         self.effects.extend(command.map(Effect::Send));
-        let learner = &mut self.lesson.learner;
-        let (pair, report) = (learner.pair.take(), learner.report.take());
+        let pair = self.lesson.learner.pair.take();
+        let report = self.lesson.learner.report.take();
         let held = run.map(|(run, resumes)| {
             Box::new(HeldRun {
                 run,

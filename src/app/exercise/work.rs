@@ -55,12 +55,14 @@ impl App {
         self.open_state()?.checking.as_ref()
     }
 
-    /// Returns the file of the open exercise to edit next. This is the file in which the last check found a fault, with the line if it
-    /// is known, else the first file.
+    /// Returns the name of the file of the open exercise to edit next, and the line of its fault (from 1) if that is known. This is the
+    /// file in which the last check found a fault, else the first file.
     pub fn exercise_file(&self) -> Option<(String, Option<u32>)> {
-        let mut results = self.open_state()?.checked_files().iter();
-        let wrong = results.find(|result| result.error.is_some() || result.fault.is_some());
-        let Some(wrong) = wrong else {
+        let results = self.open_state()?.checked_files();
+        let Some(wrong) = results
+            .iter()
+            .find(|result| result.error.is_some() || result.fault.is_some())
+        else {
             return Some((self.exercise()?.files().first()?.name.clone(), None));
         };
         let line = wrong.error.as_ref().map(|error| error.line);
@@ -69,19 +71,19 @@ impl App {
 }
 
 impl Context<'_> {
-    /// Marks the exercise as passed by these criteria. Keeps the figure `found` unless an earlier one is kept.
-    pub(super) fn pass(&self, criteria: &[CriterionResult], found: Option<String>) -> FollowUps {
+    /// Marks the exercise as passed by these criteria. `figure` is the measured figure that the list shows; an earlier one stays.
+    pub(super) fn pass(&self, criteria: &[CriterionResult], figure: Option<String>) -> FollowUps {
         let before = self.progress();
-        let mut known = before.clone();
-        known.found = known.found.or(found);
-        known.state = StageState::Passed;
+        let mut progress = before.clone();
+        progress.found = progress.found.or(figure);
+        progress.state = StageState::Passed;
         let mut follows = FollowUps::new();
         if before.state != StageState::Passed {
             let label = self.exercise.label();
             follows.push(FollowUp::Tell(format!("{label} passed: {}", met(criteria))));
         }
-        if known != before {
-            follows.push(FollowUp::keep(&self.exercise.id, known));
+        if progress != before {
+            follows.push(FollowUp::keep(&self.exercise.id, progress));
         }
         follows
     }
@@ -112,7 +114,8 @@ impl Exercises {
             Action::Solution => vec![FollowUp::Confirm(Confirm::ShowSolution)],
             Action::Pair => state.measure(context),
             Action::Knobs => {
-                let text = "Now running this exercise's configuration as a free run; the list of stages leads back";
+                let text = "Now running this exercise's configuration as a free run; \
+                            the list of stages leads back";
                 let run = Place::Free(Box::new(exercise.configs()?.config.clone()));
                 vec![FollowUp::Go(run), FollowUp::tell(text)]
             }
@@ -127,17 +130,24 @@ impl Exercises {
     }
 }
 
+/// Returns true if the exercise was passed, in this session or an earlier one.
+fn has_passed(exercise: &Exercise, learner: &LearnerState) -> bool {
+    learner.progress.stage(&exercise.id).state == StageState::Passed
+}
+
 impl ExerciseState {
     /// Returns true if the solution may be shown without a confirmation.
     fn solved(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
-        self.solution || learner.progress.stage(&exercise.id).state == StageState::Passed
+        self.solution || has_passed(exercise, learner)
     }
 
     /// Returns true once the quiz is asked: after the runs were measured or the kernels passed, in this session or an earlier one.
     pub fn asks_quiz(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
-        let result = self.measured.as_ref();
-        let measured = result.is_some_and(|result| result.failed.is_none());
-        self.measuring.is_none() && (measured || self.solved(exercise, learner))
+        let is_measured = self
+            .measured
+            .as_ref()
+            .is_some_and(|result| result.failed.is_none());
+        self.measuring.is_none() && (is_measured || self.solved(exercise, learner))
     }
 
     /// Returns the question that waits for an answer.
@@ -163,8 +173,7 @@ impl ExerciseState {
 
     /// Returns true if the learner's answer to a config exercise was judged, in this session or an earlier one.
     pub(in crate::app) fn is_judged(&self, exercise: &Exercise, learner: &LearnerState) -> bool {
-        let passed = learner.progress.stage(&exercise.id).state == StageState::Passed;
-        self.measured.is_some() || passed
+        self.measured.is_some() || has_passed(exercise, learner)
     }
 
     /// Answers the open question.
@@ -173,29 +182,29 @@ impl ExerciseState {
             return Vec::new();
         };
         let right = choice == question.answer;
-        let mut known = context.progress();
+        let mut progress = context.progress();
         let mut follows = FollowUps::new();
         let answered = if context.exercise.detective().is_some() {
             self.quiz.push(choice);
-            let passed = known.record_answer(choice, right);
+            let passed = progress.record_answer(choice, right);
             if right && !passed {
                 let text = "Right, but not on the first try: this counts as seen, not as passed";
                 follows.push(FollowUp::tell(text));
             }
             self.quiz.len() - 1
         } else {
-            known.answers.push(choice);
+            progress.answers.push(choice);
             follows.push(if right {
                 FollowUp::tell("Right.")
             } else {
                 FollowUp::Tell(format!("Wrong: the answer is {}.", letter(question.answer)))
             });
-            known.answers.len() - 1
+            progress.answers.len() - 1
         };
-        if right && !known.quiz.contains(&answered) {
-            known.quiz.push(answered);
+        if right && !progress.quiz.contains(&answered) {
+            progress.quiz.push(answered);
         }
-        follows.push(FollowUp::keep(&context.exercise.id, known));
+        follows.push(FollowUp::keep(&context.exercise.id, progress));
         follows
     }
 

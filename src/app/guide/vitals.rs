@@ -6,7 +6,7 @@ use protocol::story::RunStory;
 use protocol::thresholds;
 use protocol::units::{number, percent, signed_percent};
 
-/// The verdict on a figure.
+/// The verdict on a figure of the header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FigureState {
     Good,
@@ -15,7 +15,7 @@ pub enum FigureState {
     Open,
 }
 
-/// One of the figures that every run shows.
+/// One of the four figures of the header.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunFigure {
     pub label: &'static str,
@@ -43,9 +43,9 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
         let share = 100.0 * phases.residual / phases.step;
         let value = format!("{} % of the step", signed_percent(share));
         // With one wait a step the phases are only the times of submitting, so a gap is no fault.
-        let once = slot.description.waits_once();
+        let waits_once = slot.description.waits_once();
         let limit = 100.0 * thresholds::PHASES_MISS_STEP;
-        if share > limit && once {
+        if share > limit && waits_once {
             (value, FigureState::Open)
         } else {
             (value, good(share.abs() <= limit))
@@ -66,7 +66,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
             figure.label
         };
         if reading.withholds_mark(name) {
-            let later = ("told later".to_owned(), FigureState::Open);
+            let later = ("shown later".to_owned(), FigureState::Open);
             vital(figure.label, Some(later))
         } else {
             figure
@@ -75,6 +75,7 @@ pub fn vitals(app: &App) -> Vec<RunFigure> {
     .to_vec()
 }
 
+/// Makes a figure from its value and its verdict, or a figure that was not measured.
 fn vital(label: &'static str, found: Option<(String, FigureState)>) -> RunFigure {
     let (value, mark) = found.unwrap_or_else(|| ("not measured".to_owned(), FigureState::Open));
     RunFigure { label, value, mark }
@@ -88,38 +89,44 @@ fn good(is_good: bool) -> FigureState {
     }
 }
 
+/// Returns the figure of the loss, compared with the natural logarithm of the number of tokens. A first loss that is too high stays there.
 fn loss(app: &App) -> RunFigure {
     let slot = app.shown_run().shown();
-    let (Some(loss), Some(ln_vocab)) = (slot.latest_loss(), slot.description.ln_vocab) else {
+    let (Some((_, loss)), Some(ln_vocab)) = (slot.loss.last(), slot.description.ln_vocab) else {
         return vital("loss", None);
     };
     let limit = thresholds::highest_first_loss(ln_vocab);
-    let of = format!("of ln V {ln_vocab:.2}");
+    let of_ln_vocab = format!("of ln V {ln_vocab:.2}");
     // A later loss below ln V does not make up for a bad start: steps were spent on correcting the weights.
     if let Some(first) = app.shown_run().first_loss()
         && !(first.is_finite() && first <= limit)
     {
-        let value = format!("{} {of}, now {}", number(first), number(loss));
+        let value = format!("{} {of_ln_vocab}, now {}", number(first), number(loss));
         return vital("first loss", Some((value, FigureState::Bad)));
     }
-    let floor = slot.description.entropy;
-    let below_floor = floor.is_some_and(|floor| loss < floor - thresholds::LOSS_MOVED);
-    let mark = match loss {
-        _ if !loss.is_finite() || loss > limit || below_floor => FigureState::Bad,
-        _ if loss < ln_vocab => FigureState::Good,
-        _ => FigureState::Open,
+    // No model can predict better than the entropy of the data.
+    let entropy = slot.description.entropy;
+    let is_too_low = entropy.is_some_and(|entropy| loss < entropy - thresholds::LOSS_MOVED);
+    let mark = if !loss.is_finite() || loss > limit || is_too_low {
+        FigureState::Bad
+    } else if loss < ln_vocab {
+        FigureState::Good
+    } else {
+        FigureState::Open
     };
-    vital("loss", Some((format!("{} {of}", number(loss)), mark)))
+    let value = format!("{} {of_ln_vocab}", number(loss));
+    vital("loss", Some((value, mark)))
 }
 
 const UNACCOUNTED: &str = "unaccounted";
 const SPEED: &str = "speed";
 
+/// Returns the figure of the speed: as a share of the measured peak, or in GFLOP/s where no peak can be used.
 fn speed(run: &RunStory) -> RunFigure {
     let Some(throughput) = &run.throughput else {
         return vital(SPEED, None);
     };
-    let found = match (throughput.flops, run.peak_flops()) {
+    let value = match (throughput.flops, run.peak_flops()) {
         // A peak that was measured too low because other programs ran meanwhile is no use.
         (Some(flops), Some((peak, load))) if peak > 0.0 && (flops <= peak || load.is_none()) => {
             let share = 100.0 * flops / peak;
@@ -140,5 +147,5 @@ fn speed(run: &RunStory) -> RunFigure {
         (None, _) if run.description.forward_flops.is_none() => None,
         (None, _) => Some(("not synchronised".to_owned(), FigureState::Open)),
     };
-    vital(SPEED, found)
+    vital(SPEED, value)
 }

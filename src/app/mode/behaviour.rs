@@ -8,7 +8,7 @@ use protocol::config::RunConfig;
 impl App {
     /// Carries out an action that the mode handles. Returns false for an action with the same meaning in all modes.
     pub(in crate::app) fn act_in_mode(&mut self, action: Action) -> bool {
-        if let Some(recording) = self.mode.recording_mut()
+        if let Mode::Watching { recording, .. } | Mode::Replay(recording) = &mut self.mode
             && let Some(control) = recording.update(action)
         {
             self.effects.push(Effect::Replay(control));
@@ -22,7 +22,8 @@ impl App {
                 }
                 let presented = self.presenter.update(action, &self.lesson, &self.mode);
                 self.carry_out(presented)
-                    || self.in_lesson(|lesson, context| lesson.update(action, context))
+                    || self
+                        .in_lesson(|lesson, stage, context| lesson.update(action, stage, context))
             }
             Mode::Exercise(_) | Mode::Watching { .. } => {
                 self.in_exercise(open, |exercises, context| exercises.update(action, context))
@@ -46,12 +47,12 @@ impl App {
     }
 
     /// Handles the learner's saved configuration file. It has no effect during a mystery, and waits for the end of a presentation.
-    pub(in crate::app) fn file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
+    pub(in crate::app) fn on_file_saved(&mut self, config: Result<Box<RunConfig>, String>) {
         match (&self.mode, &mut self.presenter.presentation) {
             (Mode::Mystery(_), _) => {}
             (_, Some(presentation)) => presentation.saved = Some(config),
             (_, None) => {
-                let follows = self.bench.take_saved_file(config);
+                let follows = self.bench.on_file_saved(config);
                 self.carry_out(follows);
             }
         }
@@ -62,7 +63,7 @@ impl App {
         match self.mode {
             Mode::Replay(_) | Mode::Watching { .. } => {}
             Mode::Mystery(ref mut mystery) => {
-                mystery.note_time(self.clock.now_ms);
+                mystery.on_tick(self.clock.now_ms);
                 self.pause_when_idle(before_ms);
             }
             Mode::Stage | Mode::Exercise(_) | Mode::Free => self.pause_when_idle(before_ms),

@@ -1,7 +1,7 @@
 //! The course of a mystery. The judge first makes a fresh run of B, because a fault may have ruined the present weights. It measures
 //! pairs with the known-good configuration only if that run meets every criterion except speed.
 
-use super::{JudgeStep, MysteryEnd, MysteryRun};
+use super::{JudgeStep, MysteryEnd, MysteryRun, name};
 use crate::app::bench::Bench;
 use crate::app::comparison::Comparison;
 use crate::app::learner::LearnerState;
@@ -38,9 +38,9 @@ impl App {
         let comparison = Comparison::new(0, "mystery", mystery.broken.clone(), &paths);
         self.bench.compare(comparison);
         self.bench.comparison.hidden = true;
-        let solved = &self.lesson.learner.progress.mysteries;
-        let unsolved = !solved.contains_key(&format!("{seed}-{level}"));
-        let run = MysteryRun::new(mystery, self.clock.now_ms, unsolved);
+        let known = &self.lesson.learner.progress.mysteries;
+        let is_first = !known.contains_key(&name(seed, level));
+        let run = MysteryRun::new(mystery, self.clock.now_ms, is_first);
         self.mode = Mode::Mystery(Box::new(run));
         self.lesson.learner.forget_results();
         self.view.scroll.clear();
@@ -91,7 +91,7 @@ impl App {
 }
 
 impl MysteryRun {
-    /// Returns the best score of this mystery, from this session or an earlier one.
+    /// Returns the scores of this mystery, from this session or an earlier one. `None` if it was never solved.
     pub fn score(&self, learner: &LearnerState) -> Option<MysteryScore> {
         learner.progress.mysteries.get(&self.name()).copied()
     }
@@ -108,8 +108,8 @@ impl MysteryRun {
         })
     }
 
-    /// Notes the panel that the learner brought onto the screen. A panel that is always there costs nothing.
-    pub(in crate::app) fn note_opened_panel(&mut self, view: &View) {
+    /// Counts the panel that the learner brought onto the screen. A panel that is always on the screen costs nothing.
+    pub(in crate::app) fn count_opened_panel(&mut self, view: &View) {
         if let Some(panel) = view.focus
             && panel != Panel::Lesson
             && !view.always_shows(panel)
@@ -120,19 +120,20 @@ impl MysteryRun {
         }
     }
 
-    /// Notes the start of a run. If it is B's, its configuration counts as tried once it has run for `TRIED_MS`.
-    pub(in crate::app) fn note_start(&mut self, started: &Started, now_ms: u64) {
+    /// Handles the start of a run. If it is B's, its configuration counts as tried once it has run for `TRIED_MS`.
+    pub(in crate::app) fn on_start(&mut self, started: &Started, now_ms: u64) {
         let run = &started.run;
         self.present = (run.slot == Slot::B).then(|| (run.config.clone(), now_ms));
     }
 
-    /// Notes B's configuration as tried once it has run for `TRIED_MS`, so that values the learner only steps over do not count.
-    pub(in crate::app) fn note_time(&mut self, now_ms: u64) {
-        let ran = |(_, since): &mut (_, u64)| *since + TRIED_MS <= now_ms;
+    /// Counts B's configuration as tried once it has run for `TRIED_MS`, so that values which the learner only steps over do not count.
+    pub(in crate::app) fn on_tick(&mut self, now_ms: u64) {
         if self.end.is_none()
-            && let Some((config, _)) = self.present.take_if(ran)
+            && let Some((config, _)) = self
+                .present
+                .take_if(|(_, since_ms)| *since_ms + TRIED_MS <= now_ms)
         {
-            self.note_tried(&config);
+            self.count_tried(&config);
         }
     }
 
@@ -142,9 +143,11 @@ impl MysteryRun {
         self.set_judging(None, now_ms);
         let mut follows = vec![FollowUp::Reveal];
         if let MysteryEnd::Solved { points, .. } = end {
-            let most = 100 * self.mystery.faults.len();
+            let possible = 100 * self.mystery.faults.len();
             follows.push(FollowUp::KeepScore(self.name(), points));
-            follows.push(FollowUp::tell(format!("Solved: {points} of {most} points")));
+            follows.push(FollowUp::tell(format!(
+                "Solved: {points} of {possible} points"
+            )));
         }
         follows.push(FollowUp::ShowText);
         follows
@@ -152,7 +155,7 @@ impl MysteryRun {
 
     /// Begins to judge B with a fresh run.
     fn run_for_verdict(&mut self, context: &Context) -> FollowUps {
-        self.note_tried(&context.bench.comparison.config_b);
+        self.count_tried(&context.bench.comparison.config_b);
         self.set_judging(Some(JudgeStep::Run), context.now_ms);
         self.report = None;
         let run = RunSpec {
@@ -207,12 +210,15 @@ impl MysteryRun {
         self.verdict(report, context)
     }
 
+    /// Shows the judge's report and runs B again. If the report passed, the mystery is solved.
     fn verdict(&mut self, report: StageReport, context: &Context) -> FollowUps {
-        let (passed, now_ms) = (report.passed(), context.now_ms);
+        let passed = report.passed();
+        let now_ms = context.now_ms;
         self.report = Some(report);
         self.set_judging(None, now_ms);
-        let (seconds, level) = (self.seconds(now_ms), self.mystery.level());
-        let points = score(level, self.opened_panels.len(), self.changes, seconds);
+        let seconds = self.seconds(now_ms);
+        let panels = self.opened_panels.len();
+        let points = score(self.mystery.level(), panels, self.changes, seconds);
         let mut follows = if passed {
             self.finish(MysteryEnd::Solved { points, seconds }, now_ms)
         } else {

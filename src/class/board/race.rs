@@ -1,4 +1,4 @@
-//! Ranks the results of a race.
+//! A race on the board: the results of one task, ranked.
 
 use std::cmp::Reverse;
 
@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use crate::class::record::{RaceResult, mystery_of};
 use crate::class::state::RoomState;
 
-/// A race: the same task for all participants. Kernels are ranked by their ratio within a kind of device, mysteries by points.
+/// A race at one kernel exercise or one mystery. Kernels are ranked by their ratio among the participants with equal devices, mysteries
+/// by their points.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Race {
     pub task: String,
-    /// Seconds until it ends by itself; `None` if the instructor ends it.
-    #[serde(default)]
-    pub left_s: Option<u64>,
+    /// The seconds until the race ends by itself; `None` if the instructor has to end it.
+    #[serde(default, rename = "left_s")]
+    pub remaining_s: Option<u64>,
     /// All results, the best first.
     pub ranks: Vec<RaceRank>,
 }
@@ -21,7 +22,7 @@ pub struct Race {
 /// The result of one participant in a race.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RaceRank {
-    /// The place, from 1; equal results share a place. `None` for a mystery that was given up.
+    /// The place, from 1. Equal results share a place; `None` for a mystery that was given up.
     pub place: Option<usize>,
     pub name: String,
     pub device: String,
@@ -29,7 +30,7 @@ pub struct RaceRank {
     pub result: RaceResult,
 }
 
-/// Returns all results of a task, the best first.
+/// Returns the race at a task with the results of everybody in the room.
 pub fn race(room: &RoomState, task: &str) -> Race {
     let mut ranks = Vec::new();
     for person in room.people.values() {
@@ -48,7 +49,7 @@ pub fn race(room: &RoomState, task: &str) -> Race {
     }
     Race {
         task: task.to_owned(),
-        left_s: None,
+        remaining_s: None,
         ranks,
     }
 }
@@ -67,19 +68,18 @@ fn rank_mysteries(ranks: &mut [RaceRank]) {
     ranks.sort_by_cached_key(|rank| (effort(rank), rank.name.to_lowercase()));
     let mut place = 0;
     let mut best = None;
-    for (at, rank) in ranks.iter_mut().enumerate() {
+    for (index, rank) in ranks.iter_mut().enumerate() {
         if best != Some(effort(rank)) {
             best = Some(effort(rank));
-            place = at + 1;
+            place = index + 1;
         }
         let mystery = rank.result.mystery;
-        rank.place = mystery
-            .is_some_and(|mystery| mystery.points > 0)
-            .then_some(place);
+        let is_solved = mystery.is_some_and(|mystery| mystery.points > 0);
+        rank.place = is_solved.then_some(place);
     }
 }
 
-/// Ranks by ratio within a kind of device. A result shares a place if its interval overlaps that of the place's first result.
+/// Ranks by ratio, for each device separately. A result shares a place with the first result of that place if their intervals overlap.
 fn rank_kernels(ranks: &mut [RaceRank]) {
     let interval = |rank: &RaceRank| rank.result.ratio.unwrap_or_default();
     ranks.sort_by(|a, b| {
@@ -88,13 +88,13 @@ fn rank_kernels(ranks: &mut [RaceRank]) {
     });
     for same_device in ranks.chunk_by_mut(|a, b| a.device == b.device) {
         let mut place = 0;
-        // The lower end of the interval of the place's first result.
-        let mut low = 0.0;
-        for (at, rank) in same_device.iter_mut().enumerate() {
-            let [_, from, to] = interval(rank);
-            if place == 0 || to < low {
-                place = at + 1;
-                low = from;
+        // The low end of the interval of the first result that has this place.
+        let mut low_of_place = 0.0;
+        for (index, rank) in same_device.iter_mut().enumerate() {
+            let [_, low, high] = interval(rank);
+            if place == 0 || high < low_of_place {
+                place = index + 1;
+                low_of_place = low;
             }
             rank.place = Some(place);
         }

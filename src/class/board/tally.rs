@@ -1,4 +1,4 @@
-//! Counts a vote, and says how it stands.
+//! The tally of a vote: the ballots by answer, and how many may still vote, in figures and in words.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::course::save_file::letter;
 use crate::course::{Course, Stage};
 use crate::sanitize;
 
-/// A vote as it stands.
+/// The state of a vote with the counts of its rounds.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct VoteTally {
     /// The number of the stage; 0 for a free question.
@@ -20,32 +20,33 @@ pub struct VoteTally {
     pub open: bool,
     /// The open or last round, from 1.
     pub round: usize,
-    /// The number of ballots in it.
+    /// The number of ballots in this round.
     pub voted: u32,
-    /// The number of participants who are here, or were here at the end of the round.
-    pub of: u32,
-    /// The number of ballots from people who are no longer here.
-    #[serde(default)]
-    pub left: u32,
-    /// The number of ballots from a phone that looks like another that has voted, at the same address.
+    /// The number of participants who are here, or were here when the round was closed.
+    #[serde(rename = "of")]
+    pub here: u32,
+    /// The number of ballots from participants who are not counted in `here`.
+    #[serde(default, rename = "left")]
+    pub gone: u32,
+    /// The number of ballots that may be the second vote of one person (`RoundCount::alike`).
     #[serde(default)]
     pub alike: u32,
-    /// The votes by choice in each round; empty while they are hidden.
+    /// The numbers of votes by answer, for each round; empty while they are hidden.
     pub rounds: Vec<Vec<u32>>,
-    /// The ranges that participants predicted.
+    /// The low and high end of each range that a participant has predicted.
     pub ranges: Vec<[f64; 2]>,
-    /// The median of what participants measured.
+    /// The median of the participants' measurements.
     pub measured: Option<f64>,
     /// The unit of ranges and measurements.
     pub unit: String,
-    /// The right choice and its reason, once the instructor has shown them.
+    /// The right answer, once the instructor has shown it.
     pub answer: Option<Answer>,
-    /// The standing of the vote in words; only on the board for everybody.
-    #[serde(default)]
-    pub said: String,
+    /// The text of `turnout_sentence` for the board's page, which cannot compute it; empty on the instructor's own board.
+    #[serde(default, rename = "said")]
+    pub turnout_text: String,
 }
 
-/// The answer to a vote.
+/// The right answer to a vote: the index of the choice, and its explanation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub choice: usize,
@@ -54,73 +55,72 @@ pub struct Answer {
 
 impl VoteTally {
     /// Returns how many have voted, in words: `27 of 28 here, and 1 who left`.
-    pub fn who(&self) -> String {
-        self.counted("")
+    pub fn turnout(&self) -> String {
+        self.turnout_with("")
     }
 
-    /// Returns how many have voted, in words, while the vote is open and once it is closed.
-    pub fn standing(&self) -> String {
-        match (self.open, self.round > 1) {
-            (true, true) => self.counted(" have voted once more"),
-            (true, false) => self.counted(" have voted"),
-            (false, _) => self.who(),
+    /// Returns how many have voted, with a verb while the vote is open: `27 of 28 here have voted, and 1 who left`.
+    pub fn turnout_sentence(&self) -> String {
+        let again = if self.round > 1 { " once more" } else { "" };
+        if self.open {
+            self.turnout_with(&format!(" have voted{again}"))
+        } else {
+            self.turnout()
         }
     }
 
-    /// Returns how many have voted. `did` stands after those who are here.
-    fn counted(&self, did: &str) -> String {
-        let here = self.voted.saturating_sub(self.left);
-        let mut said = format!("{here} of {} here{did}", self.of);
-        if self.left > 0 {
-            said += &format!(", and {} who left", self.left);
+    fn turnout_with(&self, verb: &str) -> String {
+        let voted_here = self.voted.saturating_sub(self.gone);
+        let mut sentence = format!("{voted_here} of {} here{verb}", self.here);
+        if self.gone > 0 {
+            sentence += &format!(", and {} who left", self.gone);
         }
         if self.alike > 0 {
-            said += &format!("; {} perhaps from a phone that has voted", self.alike);
+            sentence += &format!("; {} perhaps from a phone that has voted", self.alike);
         }
-        said
+        sentence
     }
 
-    /// Returns how the vote stands: who has voted, and once it is closed each choice with its votes, in both rounds.
+    /// Returns the turnout of an open vote. Once the vote is closed, the votes of each answer come first: `a 3, then 5 · b 2, then 0: …`.
     pub fn in_words(&self) -> String {
         if self.open {
-            return self.standing();
+            return self.turnout_sentence();
         }
-        let mut choices: Vec<String> = Vec::new();
-        for at in 0..self.choices.len() {
-            choices.push(format!("{} {}", letter(at), self.votes_in_words(at)));
-        }
-        format!("{}: {}", choices.join(" · "), self.who())
+        let votes: Vec<String> = (0..self.choices.len())
+            .map(|choice| format!("{} {}", letter(choice), self.votes_in_words(choice)))
+            .collect();
+        format!("{}: {}", votes.join(" · "), self.turnout())
     }
 
-    /// Returns the votes for a choice in words: `3`, or with a second round `3, then 5`.
+    /// Returns the votes for an answer in words: `3`, or with a second round `3, then 5`.
     pub fn votes_in_words(&self, choice: usize) -> String {
         let votes: Vec<String> = self.votes(choice).iter().map(u32::to_string).collect();
         votes.join(", then ")
     }
 
-    /// Returns the place of the question in words: `stage 4`, or `question`.
-    pub fn named(&self) -> String {
+    /// Returns a title for the vote: `stage 4`, or `question`.
+    pub fn title(&self) -> String {
         match self.stage {
             0 => "question".to_owned(),
             stage => format!("stage {stage}"),
         }
     }
 
-    /// Returns the votes for a choice in each round.
+    /// Returns the votes for an answer in each round.
     pub fn votes(&self, choice: usize) -> Vec<u32> {
-        let rounds = self.rounds.iter();
-        rounds
+        self.rounds
+            .iter()
             .map(|counts| counts.get(choice).copied().unwrap_or(0))
             .collect()
     }
 }
 
-/// Counts the vote on a stage of the course or on a free question. Returns `None` if there is no such vote.
+/// Returns the tally of the vote on the stage or free question with this id; `None` if there has been no such vote.
 pub fn tally(room: &RoomState, course: &Course, id: &str) -> Option<VoteTally> {
     let vote = room.class.votes.get(id)?;
     let stage = course.stage_by_id(id);
     let mut tally = match stage {
-        Some(stage) => predicted(room, stage),
+        Some(stage) => tally_without_votes(room, stage),
         None => {
             let question = room.class.questions.get(id)?;
             VoteTally {
@@ -136,21 +136,22 @@ pub fn tally(room: &RoomState, course: &Course, id: &str) -> Option<VoteTally> {
     for number in &vote.asked {
         let round = room.round(vote, *number);
         tally.voted = round.counts.iter().sum();
-        tally.of = round.here;
-        tally.left = round.gone;
+        tally.here = round.here;
+        tally.gone = round.gone;
         tally.alike = round.alike;
         tally.rounds.push(round.counts);
     }
     if let (Some(reason), Some(stage)) = (&vote.answer, stage) {
-        let choice = stage.prediction.answer;
-        let reason = reason.clone();
-        tally.answer = Some(Answer { choice, reason });
+        tally.answer = Some(Answer {
+            choice: stage.prediction.answer,
+            reason: reason.clone(),
+        });
     }
     Some(tally)
 }
 
-/// Returns what the class predicted and measured of a stage, without votes.
-pub fn predicted(room: &RoomState, stage: &Stage) -> VoteTally {
+/// Returns a tally with the question of a stage and the ranges and measurements of the class, and no ballots.
+pub fn tally_without_votes(room: &RoomState, stage: &Stage) -> VoteTally {
     let mut ranges = Vec::new();
     let mut measured = Vec::new();
     for person in room.people.values() {

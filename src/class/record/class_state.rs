@@ -1,4 +1,4 @@
-//! The state of a class as the room tells it to its participants.
+//! The state of a class that a room sends to its participants: votes, the offered stage, the race.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Question, RecordError, versioned};
 
-/// The state of the class as the room tells it to a participant. The board makes it from its log; in a folder it is the file that everybody reads.
+/// The state of a class. Over the network each participant gets a copy of it as the answer to a record; in a folder it is one file that
+/// everybody reads, `room.json`. Some fields therefore hold an entry for each participant in a folder, and only one's own over the
+/// network.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ClassState {
@@ -17,16 +19,16 @@ pub struct ClassState {
     pub opened: String,
     /// True if the instructor has closed the room.
     pub closed: bool,
-    /// The votes by stage, or by the id of a free question.
+    /// The votes, by the id of the stage or of the free question.
     pub votes: BTreeMap<String, Vote>,
-    /// The free questions by their id.
+    /// The free questions, by their ids.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub questions: BTreeMap<String, Question>,
-    /// The stage or question whose vote was opened last.
+    /// The id of the stage or question whose vote was opened last.
     pub last_vote: Option<String>,
-    /// The stage that is offered to everybody.
+    /// The id of the stage that the instructor offers to everybody.
     pub offer: Option<String>,
-    /// The exercise or mystery of the race: `k04-matmul`, `mystery 7-1`.
+    /// The exercise or mystery of the present race: `k04-matmul`, `mystery 7-1`.
     pub race: Option<String>,
     /// True if nobody else may join.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -34,18 +36,18 @@ pub struct ClassState {
     /// True if everybody who joins has to give a name.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub names_required: bool,
-    /// The numbered names, by id, of participants whose name was already in use. Over the network everybody sees only their own.
+    /// The names, such as `Ana (2)`, of participants whose own name was already in use, by participant.
     pub renamed: BTreeMap<String, String>,
-    /// The ids of participants whom the instructor has removed. They are not sent over the network.
+    /// The ids of participants whom the instructor has removed. Empty over the network.
     #[serde(skip_serializing_if = "BTreeSet::is_empty")]
     pub removed: BTreeSet<String>,
-    /// The choice that was counted in the open or last round, by participant. Over the network everybody sees only their own.
+    /// The ballots that were counted in the newest round, by participant.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub counted: BTreeMap<String, Counted>,
-    /// The reasons why participants whose files lie in the folder are not in the room, by id. They are only in a folder.
+    /// The reasons why participants whose files are in the folder are not in the room, by participant. Empty over the network.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub refused: BTreeMap<String, String>,
-    /// The code with which a phone takes this participant's seat. It is only sent over the network.
+    /// The code with which a phone joins as this participant. Empty in a folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub seat: String,
 }
@@ -53,9 +55,9 @@ pub struct ClassState {
 /// A ballot that the board has logged.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counted {
-    /// The number of its round.
+    /// The number of the round.
     pub round: u64,
-    /// The choice, a = 0.
+    /// The chosen answer; the first answer, a, is 0.
     pub choice: usize,
 }
 
@@ -64,17 +66,17 @@ pub struct Counted {
 #[serde(default)]
 pub struct Vote {
     pub open: bool,
-    /// The open or last round: 0 for the first one, 1 for the round after the discussion.
+    /// The index in `asked` of the open or last round: 0 for the first round, 1 for the round after the discussion.
     pub round: usize,
-    /// The number of each round. A ballot names its round, so older ballots do not count.
+    /// The numbers of the rounds. A number is never used twice, so a ballot that names an older round cannot count in a newer one.
     pub asked: Vec<u64>,
-    /// The number of choices.
+    /// The number of answers to choose from.
     #[serde(skip_serializing_if = "is_zero")]
     pub choices: usize,
-    /// The counts of each closed round, by choice. They are only in exports.
+    /// The numbers of votes for each answer, by round. Filled only in exports.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub counts: Vec<Vec<u32>>,
-    /// The reason for the right choice, once the instructor has shown it.
+    /// The explanation of the right answer, once the instructor has shown the answer.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub answer: Option<String>,
 }
@@ -91,10 +93,10 @@ impl Vote {
 }
 
 impl ClassState {
-    /// Reads what a room tells of its class.
+    /// Reads the state of a class that a room has written.
     ///
     /// # Errors
-    /// If it has another version, or is no such record.
+    /// If the bytes are of another version, or are no state of a class.
     pub fn read(bytes: &[u8]) -> Result<Self, RecordError> {
         versioned(bytes, "not a room's record")
     }
@@ -106,13 +108,12 @@ impl ClassState {
 
     /// Returns the open vote, and the id of its stage or question; `None` if no vote is open.
     pub fn open_vote(&self) -> Option<(&str, &Vote)> {
-        let mut votes = self.votes.iter();
-        votes
-            .find(|(_, vote)| vote.open)
-            .map(|(id, vote)| (id.as_str(), vote))
+        let (id, vote) = self.votes.iter().find(|(_, vote)| vote.open)?;
+        Some((id.as_str(), vote))
     }
 
-    /// Returns the vote that was opened last, which is the open one if there is one, and the id of its stage or question.
+    /// Returns the vote that was opened last, and the id of its stage or question; `None` before the first vote. If a vote is open, it
+    /// is this one.
     pub fn newest_vote(&self) -> Option<(&str, &Vote)> {
         let id = self.last_vote.as_deref()?;
         Some((id, self.votes.get(id)?))

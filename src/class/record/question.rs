@@ -1,4 +1,4 @@
-//! Free questions of the instructor: their limits, and the lines in which they are written.
+//! Free questions of the instructor, and the lines in which they are written: `ask "Who has seen this?" yes no "not sure"`.
 
 use std::ops::RangeInclusive;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::sanitize;
 
 /// The most characters of a question.
-const PROMPT: usize = 300;
-/// The most characters of a choice.
-const CHOICE: usize = 80;
-/// The number of choices that a question may have.
+const MOST_PROMPT_CHARS: usize = 300;
+/// The most characters of an answer to choose from.
+const MOST_CHOICE_CHARS: usize = 80;
+/// The number of answers that a question may have.
 const CHOICES: RangeInclusive<usize> = 2..=4;
 
 /// A question of the instructor that belongs to no stage.
@@ -21,42 +21,39 @@ pub struct Question {
 }
 
 impl Question {
-    /// Returns the question, bounded and cleaned.
+    /// Returns the question with texts of bounded length and without control characters.
     ///
     /// # Errors
-    /// If it has no text or a wrong number of choices; the error says what to write.
+    /// If a text is empty, or the number of answers is not 2 to 4; the error says what to write.
     pub fn cleaned(&self) -> Result<Self, String> {
-        let clean = |text: &String, most| sanitize::bounded(text.trim(), most);
-        let choices = self.choices.iter();
-        let cleaned = Self {
-            prompt: clean(&self.prompt, PROMPT),
-            choices: choices.map(|choice| clean(choice, CHOICE)).collect(),
-        };
-        let mut texts = std::iter::once(&cleaned.prompt).chain(&cleaned.choices);
-        if texts.all(|text| !text.is_empty()) && CHOICES.contains(&cleaned.choices.len()) {
-            return Ok(cleaned);
+        let clean = |choice: &String| sanitize::bounded(choice.trim(), MOST_CHOICE_CHARS);
+        let prompt = sanitize::bounded(self.prompt.trim(), MOST_PROMPT_CHARS);
+        let choices: Vec<String> = self.choices.iter().map(clean).collect();
+        let has_empty_text = prompt.is_empty() || choices.iter().any(String::is_empty);
+        if has_empty_text || !CHOICES.contains(&choices.len()) {
+            return Err(format!(
+                "a question has a text and {} to {} choices, \
+                 such as \"Who has seen this?\" yes no \"not sure\"",
+                CHOICES.start(),
+                CHOICES.end()
+            ));
         }
-        Err(format!(
-            "a question has a text and {} to {} choices, such as \"Who has seen this?\" yes no \"not sure\"",
-            CHOICES.start(),
-            CHOICES.end()
-        ))
+        Ok(Self { prompt, choices })
     }
 
-    /// Returns the line that `read` reads.
+    /// Returns the question as a line that `read` understands.
     pub fn line(&self) -> String {
-        let words = std::iter::once(&self.prompt).chain(&self.choices);
-        shlex::try_join(words.map(String::as_str)).unwrap_or_default()
+        let texts = std::iter::once(&self.prompt).chain(&self.choices);
+        shlex::try_join(texts.map(String::as_str)).unwrap_or_default()
     }
 
-    /// Reads a file with a question on each line. Empty lines and those that begin with # are left out.
+    /// Reads a file with a question on each line. Empty lines and lines that begin with # are skipped.
     ///
     /// # Errors
     /// If a line is no question; the error names the line.
     pub fn read_all(text: &str) -> Result<Vec<Self>, String> {
         let mut questions = Vec::new();
-        for (line, number) in text.lines().zip(1..) {
-            let line = line.trim();
+        for (line, number) in text.lines().map(str::trim).zip(1..) {
             if line.is_empty() || line.starts_with('#') {
                 continue;
             }
@@ -66,21 +63,18 @@ impl Question {
         Ok(questions)
     }
 
-    /// Reads a line such as `ask "Who has seen this?" yes no`, where the first word may be left out.
+    /// Reads a line such as `ask "Who has seen this?" yes no`, where the word `ask` may be left out.
     ///
     /// # Errors
-    /// If it is no question.
+    /// If a quote is not closed, or if `cleaned` refuses the question.
     pub fn read(line: &str) -> Result<Self, String> {
-        let mut words = protocol::handle::split_words(line)?;
-        if words.first().is_some_and(|word| word == "ask") {
-            words.remove(0);
-        }
-        let mut words = words.into_iter();
-        Self {
+        let mut words = protocol::handle::split_words(line)?.into_iter().peekable();
+        words.next_if(|word| word == "ask");
+        let question = Self {
             prompt: words.next().unwrap_or_default(),
             choices: words.collect(),
-        }
-        .cleaned()
+        };
+        question.cleaned()
     }
 }
 
@@ -89,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_a_line() {
+    fn a_question_is_written_as_one_line_and_a_wrong_line_is_named() {
         let asked =
             Question::read("ask \"Who has seen this?\" yes no \"not sure\"").expect("whole");
         assert_eq!(asked.prompt, "Who has seen this?");

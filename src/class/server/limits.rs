@@ -1,4 +1,4 @@
-//! How many requests and connections a room takes at once.
+//! Limits on the requests and the connections that a room accepts.
 
 use std::collections::BTreeMap;
 use std::net::{Shutdown, TcpStream};
@@ -7,58 +7,60 @@ use std::time::Instant;
 
 /// The most connections in total.
 const MOST_CONNECTIONS: usize = 1500;
-/// The number of open files that are reserved for everything else.
+/// The number of open files that are reserved for purposes other than connections.
 #[cfg(unix)]
 const OTHER_FILES: u64 = 64;
 
-/// A token bucket: it lets a number of requests through at once, and then so many per second.
+/// A limit on requests in the form of a token bucket. Each request takes a token, the bucket is filled at a constant rate, and a request
+/// that finds no token is refused.
 pub(super) struct TokenBucket {
-    /// The number of tokens that are left.
-    left: f64,
-    /// The time at which it was last asked.
-    at: Instant,
+    tokens: f64,
+    /// The time of the last call of `take`.
+    last: Instant,
     per_second: f64,
-    at_once: f64,
+    most: f64,
 }
 
 impl TokenBucket {
-    pub(super) fn new(per_second: f64, at_once: f64) -> Self {
+    /// Returns a full bucket, which holds at most `most` tokens and gets `per_second` new ones.
+    pub(super) fn new(per_second: f64, most: f64) -> Self {
         Self {
-            left: at_once,
-            at: Instant::now(),
+            tokens: most,
+            last: Instant::now(),
             per_second,
-            at_once,
+            most,
         }
     }
 
     /// Takes a token. Returns false if there is none.
     pub(super) fn take(&mut self) -> bool {
-        let passed = self.at.elapsed().as_secs_f64();
-        self.at = Instant::now();
-        self.left = (self.left + passed * self.per_second).min(self.at_once);
-        if self.left < 1.0 {
+        let passed_s = self.last.elapsed().as_secs_f64();
+        self.last = Instant::now();
+        self.tokens = (self.tokens + passed_s * self.per_second).min(self.most);
+        if self.tokens < 1.0 {
             return false;
         }
-        self.left -= 1.0;
+        self.tokens -= 1.0;
         true
     }
 }
 
-/// All open connections. A new connection beyond the limit closes another: first those that have not sent a code, and of these the
-/// one that has been idle longest. Idle connections therefore keep nobody out.
+/// All open connections. At the limit, a new connection closes an old one: first one that has sent no code, and among these the one that
+/// has been idle longest. So nobody can keep others out by opening connections and leaving them idle.
 pub(super) struct Guests {
     most: usize,
-    /// The number of the last connection.
+    /// The number of the newest connection.
     number: u64,
     open: BTreeMap<u64, Guest>,
 }
 
+/// An open connection.
 struct Guest {
     stream: Arc<TcpStream>,
-    /// True if its last request had a code of the room.
+    /// True if the last request had a code of the room.
     has_code: bool,
-    /// The time of its last request.
-    heard: Instant,
+    /// The time of the last request.
+    last_request: Instant,
 }
 
 impl Guests {
@@ -70,7 +72,7 @@ impl Guests {
         }
     }
 
-    /// Takes a connection, and returns its number.
+    /// Adds a connection, and returns its number.
     pub(super) fn enter(&mut self, stream: &Arc<TcpStream>) -> u64 {
         while self.open.len() >= self.most {
             self.close_one();
@@ -79,37 +81,39 @@ impl Guests {
         let guest = Guest {
             stream: Arc::clone(stream),
             has_code: false,
-            heard: Instant::now(),
+            last_request: Instant::now(),
         };
         self.open.insert(self.number, guest);
         self.number
     }
 
-    /// Notes a request of a connection.
-    pub(super) fn note(&mut self, number: u64, has_code: bool) {
+    /// Marks the connection with this number as active now.
+    pub(super) fn mark_active(&mut self, number: u64, has_code: bool) {
         if let Some(guest) = self.open.get_mut(&number) {
             guest.has_code = has_code;
-            guest.heard = Instant::now();
+            guest.last_request = Instant::now();
         }
     }
 
-    /// Forgets a connection that has ended.
+    /// Removes a connection that has ended.
     pub(super) fn leave(&mut self, number: u64) {
         self.open.remove(&number);
     }
 
     fn close_one(&mut self) {
-        let guests = self.open.iter();
-        let least = guests.min_by_key(|(_, guest)| (guest.has_code, guest.heard));
-        let least = least.map(|(number, _)| *number);
-        if let Some(guest) = least.and_then(|number| self.open.remove(&number)) {
-            // This ends the thread of the connection.
+        let idlest = self
+            .open
+            .iter()
+            .min_by_key(|(_, guest)| (guest.has_code, guest.last_request))
+            .map(|(number, _)| *number);
+        if let Some(guest) = idlest.and_then(|number| self.open.remove(&number)) {
+            // The thread of the connection ends when its stream is closed.
             let _ = guest.stream.shutdown(Shutdown::Both);
         }
     }
 }
 
-/// Returns the most connections, after raising the system's limit on open files, which is usually low.
+/// Raises the system's limit on open files as far as possible, and returns the most connections that it allows.
 fn most_connections() -> usize {
     #[cfg(unix)]
     {
@@ -118,8 +122,9 @@ fn most_connections() -> usize {
         limit.current = limit.maximum;
         let _ = setrlimit(Resource::Nofile, limit);
         let files = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-        let most = usize::try_from(files.saturating_sub(OTHER_FILES));
-        most.unwrap_or(MOST_CONNECTIONS).clamp(1, MOST_CONNECTIONS)
+        usize::try_from(files.saturating_sub(OTHER_FILES))
+            .unwrap_or(MOST_CONNECTIONS)
+            .clamp(1, MOST_CONNECTIONS)
     }
     #[cfg(not(unix))]
     MOST_CONNECTIONS

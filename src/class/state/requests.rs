@@ -1,24 +1,25 @@
-//! Requests of participants and of the instructor become lines of the log here, if they are allowed.
+//! Turns what participants and the instructor ask for into lines of the log, or refuses it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::{KnownParticipant, RoomState, undone};
-use crate::class::log::{Fact, Origin, Work};
+use crate::class::log::{Fact, Origin, WorkChange};
 use crate::class::phone::PhoneRequest;
 use crate::class::record::{InstructorRequest, Participant, SharedWork, Vote, clean_reason};
-use crate::class::secrets::drawn;
+use crate::class::secrets::random_word;
 use crate::course::Course;
 
 /// The most participants of one room.
 pub const MOST_PEOPLE: usize = 1000;
-/// The silence after which a participant counts as away, in milliseconds: several heartbeats are missing.
+/// A participant who has sent nothing for this time counts as away, in milliseconds. Several heartbeats are missing then.
 pub const AWAY_MS: u64 = 60_000;
 /// The time for which an order can be taken back, in milliseconds.
 const UNDO_MS: u64 = 60_000;
-/// The difference, in milliseconds, by which the time in a stage may change between two records of one stay.
+/// A record says for how long its stage has been open. If the opening computed from it moves by more than this, in milliseconds, the
+/// stage was left and opened again.
 const SAME_STAY_MS: u64 = 90_000;
-/// The number of letters in the code with which a phone takes a seat.
-const SEAT: usize = 5;
+/// The number of letters in the code with which a phone joins as a participant at a computer.
+const SEAT_LETTERS: usize = 5;
 
 /// The reason why a participant is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::Display)]
@@ -40,22 +41,15 @@ pub enum JoinError {
 impl RoomState {
     /// Opens the room for the first time.
     pub fn open(&mut self, version: u32, day: String, now_ms: u64) {
-        self.write(Fact::Opened { version, day }, now_ms);
+        self.write(None, Fact::Opened { version, day }, now_ms);
     }
 
-    /// Receives a record from a file. The same record again is no sign of life.
+    /// Receives a participant's record. A record with the sequence of the last one changes nothing: a file in the folder that is read
+    /// again is no sign of life.
     ///
     /// # Errors
     /// If the participant is refused.
-    pub fn hear(&mut self, record: Participant, now_ms: u64) -> Result<(), JoinError> {
-        self.hear_from(record, &Origin::default(), now_ms)
-    }
-
-    /// Receives a record that came from an address.
-    ///
-    /// # Errors
-    /// If the participant is refused.
-    pub fn hear_from(
+    pub fn receive(
         &mut self,
         mut record: Participant,
         origin: &Origin,
@@ -66,93 +60,84 @@ impl RoomState {
         }
         let who = record.id.clone();
         self.admit(&who, &record.name)?;
-        let last = self.heard.get(&who).map(|(sequence, _)| *sequence);
+        let last = self.sequences.insert(who.clone(), record.sequence);
         if self.people.contains_key(&who) && last == Some(record.sequence) {
             return Ok(());
         }
-        self.heard.insert(who.clone(), (record.sequence, now_ms));
-        self.arrive(&who, &record.name, origin, now_ms);
+        self.last_seen_ms.insert(who.clone(), now_ms);
+        self.log_arrival(&who, &record.name, origin, now_ms);
         if !record.left {
-            self.come_back(&who, now_ms);
+            self.log_return(&who, now_ms);
         }
         let known = self.people.get(&who);
-        if let Some(work) = known.and_then(|known| Work::difference(&record, known, now_ms)) {
-            self.write(Fact::Work(work), now_ms);
+        if let Some(work) = known.and_then(|known| WorkChange::between(&record, known, now_ms)) {
+            self.write(None, Fact::Work(work), now_ms);
         }
-        for (task, result) in &record.races {
-            let mut result = *result;
-            let known = self.people.get(&who);
-            let older = known.and_then(|known| known.record.races.get(task).copied());
-            if let Some(older) = &older {
-                result.keep(older);
-            }
-            if older != Some(result) {
-                let (who, task) = (who.clone(), task.clone());
-                self.write(Fact::Result { who, task, result }, now_ms);
-            }
-        }
-        self.raise(&who, record.raised && !record.left, now_ms);
+        self.log_results(&who, &record, now_ms);
+        self.log_hand(&who, record.raised && !record.left, now_ms);
         for (round, choice) in &record.ballots {
-            self.cast(&who, *round, *choice, now_ms);
+            self.log_ballot(&who, *round, *choice, now_ms);
         }
         let known = self.people.get(&who);
         if record.left && known.is_some_and(|known| !known.record.left) {
-            self.write(Fact::Left { who }, now_ms);
+            self.write(None, Fact::Left { who }, now_ms);
         }
         Ok(())
     }
 
-    /// Receives a request of a phone. Every request is a sign of life.
+    /// Receives a request of a phone.
     ///
     /// # Errors
     /// If the phone is refused.
-    pub fn hear_phone(
+    pub fn receive_phone(
         &mut self,
-        asked: &PhoneRequest,
+        request: &PhoneRequest,
         origin: &Origin,
         now_ms: u64,
     ) -> Result<(), JoinError> {
-        if let Some(code) = asked.seat.as_ref().filter(|code| !code.is_empty()) {
-            self.take_seat(&asked.id, code.trim(), now_ms)?;
+        if let Some(code) = request.seat.as_ref().filter(|code| !code.is_empty()) {
+            self.take_seat(&request.id, code.trim(), now_ms)?;
         }
-        let known = self.person(&asked.id).map(|person| &person.record);
-        let who = known.map_or(&asked.id, |record| &record.id).clone();
-        let name = match (&asked.name, known) {
+        let known = self.person(&request.id).map(|person| &person.record);
+        let who = known.map_or(&request.id, |record| &record.id).clone();
+        let name = match (&request.name, known) {
             // A phone in the seat of a computer does not rename its participant.
-            (Some(name), _) if who == asked.id => name.clone(),
+            (Some(name), _) if who == request.id => name.clone(),
             (_, Some(record)) => record.name.clone(),
             (_, None) => String::new(),
         };
         self.admit(&who, &name)?;
-        let last = self.heard.get(&who).map_or(0, |(sequence, _)| *sequence);
-        self.heard.insert(who.clone(), (last, now_ms));
-        self.arrive(&who, &name, origin, now_ms);
-        self.come_back(&who, now_ms);
-        if let Some(up) = asked.raised {
-            self.raise(&who, up, now_ms);
+        self.last_seen_ms.insert(who.clone(), now_ms);
+        self.log_arrival(&who, &name, origin, now_ms);
+        self.log_return(&who, now_ms);
+        if let Some(up) = request.raised {
+            self.log_hand(&who, up, now_ms);
         }
-        if let Some((round, choice)) = asked.ballot {
-            self.cast(&who, round, choice, now_ms);
+        if let Some((round, choice)) = request.ballot {
+            self.log_ballot(&who, round, choice, now_ms);
         }
         Ok(())
     }
 
-    /// Gives a phone the seat that has this code.
+    /// Lets a phone join as the participant whose seat has this code.
     fn take_seat(&mut self, phone: &str, code: &str, now_ms: u64) -> Result<(), JoinError> {
-        let mut others = self.people.iter().filter(|(id, _)| id.as_str() != phone);
-        let seat = others.find(|(_, person)| person.seat.eq_ignore_ascii_case(code));
-        let who = seat.map(|(id, _)| id.clone()).ok_or(JoinError::NoSeat)?;
+        let (who, _) = self
+            .people
+            .iter()
+            .find(|(id, person)| *id != phone && person.seat.eq_ignore_ascii_case(code))
+            .ok_or(JoinError::NoSeat)?;
+        let who = who.clone();
         if self.class.removed.contains(phone) {
             return Err(JoinError::Removed);
         }
         if self.seats.get(phone) != Some(&who) {
             let phone = phone.to_owned();
-            self.write(Fact::Seated { phone, who }, now_ms);
+            self.write(None, Fact::Seated { phone, who }, now_ms);
         }
         Ok(())
     }
 
-    /// Refuses somebody who may not be in the room. A participant who is in it stays in it.
+    /// Refuses somebody who may not join. Whoever is in the room already may stay, even in a locked one.
     fn admit(&self, who: &str, name: &str) -> Result<(), JoinError> {
         let class = &self.class;
         if class.removed.contains(who) {
@@ -172,111 +157,133 @@ impl RoomState {
         }
     }
 
-    /// Writes down that a participant joined or has another name.
-    fn arrive(&mut self, who: &str, name: &str, origin: &Origin, now_ms: u64) {
-        let (who, name) = (who.to_owned(), name.to_owned());
-        let fact = match self.people.get(&who) {
+    /// Logs that a participant has joined, or has another name.
+    fn log_arrival(&mut self, who: &str, name: &str, origin: &Origin, now_ms: u64) {
+        let known = self.people.get(who);
+        let who = who.to_owned();
+        let name = name.to_owned();
+        let fact = match known {
             Some(known) if known.record.name == name => return,
             Some(_) => Fact::Renamed { who, name },
             None => Fact::Joined {
                 who,
                 name,
-                seat: drawn(SEAT),
+                seat: random_word(SEAT_LETTERS),
                 origin: origin.clone(),
             },
         };
-        self.write(fact, now_ms);
+        self.write(None, fact, now_ms);
     }
 
-    /// Writes down that a participant is here again.
-    fn come_back(&mut self, who: &str, now_ms: u64) {
-        if self.people.get(who).is_some_and(|known| !known.is_here()) {
-            let who = who.to_owned();
-            self.write(Fact::Here { who }, now_ms);
+    /// Logs the results of a record that count: those of new tasks, and those that replace an older result.
+    fn log_results(&mut self, who: &str, record: &Participant, now_ms: u64) {
+        for (task, result) in &record.races {
+            let known = self.people.get(who);
+            let older = known.and_then(|known| known.record.races.get(task).copied());
+            let mut result = *result;
+            if let Some(older) = &older {
+                result.choose_between(older);
+            }
+            if older != Some(result) {
+                let who = who.to_owned();
+                let task = task.clone();
+                self.write(None, Fact::Result { who, task, result }, now_ms);
+            }
         }
     }
 
-    /// Writes down that a hand went up or down.
-    fn raise(&mut self, who: &str, up: bool, now_ms: u64) {
+    /// Logs that a participant is here again, if they were not.
+    fn log_return(&mut self, who: &str, now_ms: u64) {
+        if self.people.get(who).is_some_and(|known| !known.is_here()) {
+            let who = who.to_owned();
+            self.write(None, Fact::Here { who }, now_ms);
+        }
+    }
+
+    /// Logs that a participant has raised or lowered the hand, if it was not so already.
+    fn log_hand(&mut self, who: &str, up: bool, now_ms: u64) {
         let known = self.people.get(who);
         if known.is_some_and(|known| known.record.raised != up) {
             let who = who.to_owned();
-            self.write(Fact::Hand { who, up }, now_ms);
+            self.write(None, Fact::Hand { who, up }, now_ms);
         }
     }
 
-    /// Counts a ballot if its round is open and it is the first one of the participant.
-    fn cast(&mut self, who: &str, round: u64, choice: usize, now_ms: u64) {
-        let open = self.class.open_vote();
-        let counts =
-            open.is_some_and(|(_, vote)| vote.number() == Some(round) && choice < vote.choices);
+    /// Logs a ballot if its round is open and the participant has not voted in it yet.
+    fn log_ballot(&mut self, who: &str, round: u64, choice: usize, now_ms: u64) {
+        let is_valid = self
+            .class
+            .open_vote()
+            .is_some_and(|(_, vote)| vote.number() == Some(round) && choice < vote.choices);
         let known = self.people.get(who);
-        if counts && known.is_some_and(|known| !known.record.ballots.contains_key(&round)) {
+        if is_valid && known.is_some_and(|known| !known.record.ballots.contains_key(&round)) {
             let who = who.to_owned();
-            self.write(Fact::Ballot { who, round, choice }, now_ms);
+            self.write(None, Fact::Ballot { who, round, choice }, now_ms);
         }
     }
 
-    /// Writes down who has not been heard for a minute.
-    pub fn fall_silent(&mut self, now_ms: u64) {
+    /// Logs that participants are away who have sent nothing for a minute. After a restart of the board the minute begins anew.
+    pub fn mark_away(&mut self, now_ms: u64) {
         let mut silent = Vec::new();
-        let people = self.people.iter();
-        for (id, _) in people.filter(|(_, person)| person.is_here()) {
-            let (_, at_ms) = *self.heard.entry(id.clone()).or_insert((0, now_ms));
-            if now_ms.saturating_sub(at_ms) >= AWAY_MS {
+        for (id, _) in self.people.iter().filter(|(_, person)| person.is_here()) {
+            let last_seen_ms = *self.last_seen_ms.entry(id.clone()).or_insert(now_ms);
+            if now_ms.saturating_sub(last_seen_ms) >= AWAY_MS {
                 silent.push(id.clone());
             }
         }
         for who in silent {
-            self.write(Fact::Away { who }, now_ms);
+            self.write(None, Fact::Away { who }, now_ms);
         }
     }
 
     /// Ends a race whose time is over.
     pub fn end_race(&mut self, now_ms: u64) {
         if self.race_until.is_some_and(|until| until <= now_ms) {
-            let (task, until) = (None, None);
-            self.write(Fact::Race { task, until }, now_ms);
+            let ended = Fact::Race {
+                task: None,
+                until: None,
+            };
+            self.write(None, ended, now_ms);
         }
     }
 
-    /// Carries out an order. An order for what is so already changes nothing.
+    /// Carries out an order. An order that asks for the present state, such as closing a closed vote, changes nothing.
     ///
     /// # Errors
-    /// If the order is not possible; the error says why.
-    pub fn obey(
+    /// If the order is not possible; the error is a sentence for the instructor.
+    pub fn carry_out(
         &mut self,
         order: &InstructorRequest,
         course: &Course,
         now_ms: u64,
     ) -> Result<(), String> {
-        if let Some(fact) = self.fact_of(order, course, now_ms)? {
-            self.write(fact, now_ms);
+        if let Some(fact) = self.fact_from(order, course, now_ms)? {
+            self.write(None, fact, now_ms);
         }
         Ok(())
     }
 
-    /// Carries out an order that was left in the folder in a file of this name, if that was not done before.
+    /// Carries out an order from a file in the folder, unless the log says that this file was carried out before.
     ///
     /// # Errors
-    /// If the order is not possible; the error says why.
-    pub fn obey_once(
+    /// If the order is not possible; the error is a sentence for the instructor.
+    pub fn carry_out_once(
         &mut self,
-        name: &str,
+        file: &str,
         order: &InstructorRequest,
         course: &Course,
         now_ms: u64,
     ) -> Result<(), String> {
-        if !self.requests.contains(name)
-            && let Some(fact) = self.fact_of(order, course, now_ms)?
+        if !self.requests.contains(file)
+            && let Some(fact) = self.fact_from(order, course, now_ms)?
         {
-            self.write_for(Some(name.to_owned()), fact, now_ms);
+            self.write(Some(file.to_owned()), fact, now_ms);
         }
         Ok(())
     }
 
     /// Returns the fact that follows from an order; `None` if it changes nothing.
-    fn fact_of(
+    fn fact_from(
         &self,
         order: &InstructorRequest,
         course: &Course,
@@ -284,10 +291,10 @@ impl RoomState {
     ) -> Result<Option<Fact>, String> {
         use InstructorRequest as Order;
         Ok(Some(match order {
-            Order::OpenVote(id) => return self.opened_vote(id, course),
+            Order::OpenVote(id) => return self.vote_opening(id, course),
             Order::Ask(question) => {
                 let question = question.cleaned()?;
-                let round = self.next();
+                let round = self.next_number();
                 Fact::VoteOpened {
                     vote: format!("q{round}"),
                     round,
@@ -322,11 +329,11 @@ impl RoomState {
             Order::RequireNames(required) => Fact::NamesRequired {
                 required: *required,
             },
-            Order::Remove(names) => self.removed(|person| {
+            Order::Remove(names) => self.removal(|person| {
                 names.contains(&person.record.id) || names.contains(&person.key())
             })?,
             Order::RemoveFrom(address) => {
-                self.removed(|person| person.origin.address == *address)?
+                self.removal(|person| person.origin.address == *address)?
             }
             Order::LetIn => Fact::LetIn {},
             Order::Undo => Fact::Undone {
@@ -335,8 +342,8 @@ impl RoomState {
         }))
     }
 
-    /// Returns the fact that a vote on a stage or a known question is opened; `None` if it is open.
-    fn opened_vote(&self, id: &str, course: &Course) -> Result<Option<Fact>, String> {
+    /// Returns the fact that opens the vote on a stage or on a question that was asked before; `None` if this vote is open.
+    fn vote_opening(&self, id: &str, course: &Course) -> Result<Option<Fact>, String> {
         let choices = match (self.class.questions.get(id), course.stage_by_id(id)) {
             (Some(question), _) => question.choices.len(),
             (None, Some(stage)) => stage.prediction.choices.len(),
@@ -346,47 +353,46 @@ impl RoomState {
         if vote.is_some_and(|vote| vote.open) {
             return Ok(None);
         }
-        let is_empty = |round: &u64| {
-            let mut people = self.people.values();
-            !people.any(|person| person.record.ballots.contains_key(round))
+        let has_ballots = |round: &u64| {
+            let mut records = self.people.values().map(|person| &person.record);
+            records.any(|record| record.ballots.contains_key(round))
         };
-        // A round in which nobody voted is opened again, because it was closed by mistake.
-        let empty_round = vote.and_then(Vote::number).filter(is_empty);
+        // A round in which nobody has voted was closed by mistake: it is opened again, and no new round is asked.
+        let last_round = vote.and_then(Vote::number);
+        let empty_round = last_round.filter(|round| !has_ballots(round));
         Ok(Some(Fact::VoteOpened {
             vote: id.to_owned(),
-            round: empty_round.unwrap_or(self.next()),
+            round: empty_round.unwrap_or(self.next_number()),
             choices,
             question: None,
         }))
     }
 
-    /// Returns the fact that some participants are removed, and with them the phones in their seats.
-    fn removed(&self, is_one: impl Fn(&KnownParticipant) -> bool) -> Result<Fact, String> {
+    /// Returns the fact that removes some participants, and with them the phones that have joined as one of them.
+    fn removal(&self, is_removed: impl Fn(&KnownParticipant) -> bool) -> Result<Fact, String> {
         let mut who = BTreeSet::new();
         for (id, person) in &self.people {
-            if is_one(person) {
+            if is_removed(person) {
                 who.insert(id.clone());
+                let phones = self.seats.iter().filter(|(_, seated)| *seated == id);
+                who.extend(phones.map(|(phone, _)| phone.clone()));
             }
         }
         if who.is_empty() {
             return Err("There is nobody to remove".to_owned());
         }
-        let seats = self.seats.iter();
-        let phones: Vec<String> = seats
-            .filter(|(_, person)| who.contains(*person))
-            .map(|(phone, _)| phone.clone())
-            .collect();
-        who.extend(phones);
         Ok(Fact::Removed { who })
     }
 
-    /// Returns the line of the last order, if it can still be taken back.
+    /// Returns the number of the line with the last order that has not been taken back.
+    ///
+    /// # Errors
+    /// If there is no such order, or if it was given more than a minute ago.
     fn last_order(&self, now_ms: u64) -> Result<u64, String> {
         let undone = undone(&self.history);
-        let mut entries = self.history.iter().rev();
-        let last = entries.find(|entry| entry.fact.is_order() && !undone.contains(&entry.n));
-        match last {
-            Some(entry) if now_ms.saturating_sub(entry.t) < UNDO_MS => Ok(entry.n),
+        let mut lines = self.history.iter().rev();
+        match lines.find(|line| line.fact.is_order() && !undone.contains(&line.number)) {
+            Some(line) if now_ms.saturating_sub(line.time_ms) < UNDO_MS => Ok(line.number),
             _ => Err(
                 "Nothing was ordered in the last minute, so there is nothing to take back"
                     .to_owned(),
@@ -395,14 +401,14 @@ impl RoomState {
     }
 }
 
-impl Work {
-    /// Returns the differences between a record and what is known of its participant; `None` if there are none.
-    fn difference(record: &Participant, known: &KnownParticipant, now_ms: u64) -> Option<Self> {
+impl WorkChange {
+    /// Returns what a new record changes of a known participant's work; `None` if it changes nothing.
+    fn between(record: &Participant, known: &KnownParticipant, now_ms: u64) -> Option<Self> {
         let old = &known.record;
-        let since_ms = now_ms.saturating_sub(record.here_s.saturating_mul(1000));
+        let since_ms = now_ms.saturating_sub(record.open_s.saturating_mul(1000));
         let is_another_stay =
-            !record.here.is_empty() && since_ms.abs_diff(known.since_ms) > SAME_STAY_MS;
-        let came = record.here != old.here || is_another_stay;
+            !record.open_task.is_empty() && since_ms.abs_diff(known.since_ms) > SAME_STAY_MS;
+        let has_opened = record.open_task != old.open_task || is_another_stay;
         let mut stages: BTreeMap<String, Option<SharedWork>> = BTreeMap::new();
         for (id, work) in &record.stages {
             if old.stages.get(id) != Some(work) {
@@ -417,10 +423,10 @@ impl Work {
         let work = Self {
             who: record.id.clone(),
             device: (record.device != old.device).then(|| record.device.clone()),
-            here: came.then(|| (record.here.clone(), since_ms)),
+            opened: has_opened.then(|| (record.open_task.clone(), since_ms)),
             stages,
         };
-        let is_new = work.device.is_some() || work.here.is_some() || !work.stages.is_empty();
+        let is_new = work.device.is_some() || work.opened.is_some() || !work.stages.is_empty();
         is_new.then_some(work)
     }
 }

@@ -1,4 +1,4 @@
-//! The arguments of `bench`, the rows that follow from them, and the new names of flags of earlier versions.
+//! The arguments of `bench`, and the rows that follow from them. Flags of earlier versions are refused with their new form.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -34,7 +34,7 @@ pub(crate) struct BenchArgs {
     /// Versions: v1 to v4, and with a key changed v3+model.norm=composed or v1+train.batch=16
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = versions(), hide_possible_values = true, default_values = ["v1", "v2", "v3", "v4"])]
     pub versions: Vec<String>,
-    /// Also measure each version with one knob changed: on where it is plain, plain where it is on
+    /// Also measure each version with one knob changed: turned on where it is plain, made plain where it is on
     #[arg(long)]
     pub knobs: bool,
     /// Devices: auto, cpu, gpu, gpu:N, vulkan-cpu
@@ -46,7 +46,7 @@ pub(crate) struct BenchArgs {
     /// Runs of each version
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub rounds: u32,
-    /// Measure every version in N pairs of steps with the first one, itself included; 0 goes on until the verdict is clear
+    /// Measure every version in N pairs of steps with the first version, itself included; 0 continues until the verdict is clear
     #[arg(long, value_name = "N", conflicts_with_all = ["steps", "rounds", "baseline"])]
     pub pairs: Option<u32>,
     /// Change one key in every version; may be repeated
@@ -77,18 +77,19 @@ pub(crate) struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// Checks the flags. Fails if a value is given twice, or with the new name of a flag of an earlier version.
+    /// Refuses a value that is given twice, and flags of earlier versions; the error says what to write instead.
     pub(crate) fn check(&self) -> Result<()> {
         if self.ablate.is_some() {
             return Err(usage(
-                "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
-                 where all knobs are on and one is turned off at a time"
-                    .to_owned(),
+                "`bench --ablate` is now `bench --versions v1 --knobs --pairs 30`; \
+                 and `--versions v3+model.qkv=fused --knobs --pairs 30`, \
+                 where all knobs are on and one is turned off at a time",
             ));
         }
         if let Some(values) = &self.sweep {
             return Err(usage(format!(
-                "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` is `bench --versions v1+train.batch=4,v1+train.batch=8`"
+                "`bench --sweep {values}` is now a list of versions: `--sweep batch=4,8` \
+                 is `bench --versions v1+train.batch=4,v1+train.batch=8`"
             )));
         }
         refuse_repeats("--presets", &self.presets)?;
@@ -96,7 +97,7 @@ impl BenchArgs {
         refuse_repeats("--devices", &self.devices)
     }
 
-    /// Returns the names and the configurations that are measured at a preset.
+    /// Returns the names and the configurations that are measured at a preset, such as `v1` and `v1+model.norm=fused`.
     pub(crate) fn rows(&self, preset: Preset) -> Result<Vec<(String, RunConfig)>> {
         let mut rows = Vec::new();
         for version in &self.versions {
@@ -126,8 +127,9 @@ impl BenchArgs {
             usage(format!("--versions: {what}"))
         })?;
         config.set_preset(preset);
-        let for_all = self.sets.iter().map(|change| ("--set", change.as_str()));
-        for (flag, change) in for_all.chain(words.map(|change| ("--versions", change))) {
+        let of_all_versions = self.sets.iter().map(|change| ("--set", change.as_str()));
+        let of_this_version = words.map(|change| ("--versions", change));
+        for (flag, change) in of_all_versions.chain(of_this_version) {
             let key = change.split('=').next().unwrap_or_default().trim();
             let changed = if key == "preset" {
                 Err("sizes are chosen with --presets".to_owned())
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_are_versions_and_knobs_the_other_way() {
+    fn rows_are_the_versions_and_with_knobs_each_knob_changed() {
         let all = args("");
         assert_eq!(all.presets, [Preset::Tiny, Preset::Small]);
         assert_eq!(all.devices, ["cpu", "gpu"]);

@@ -1,4 +1,4 @@
-//! Writes the report of a bench for people, and the figures of a measured row for every table.
+//! The report of `perflings bench` as a page of tables. The cells of a table, such as `samples`, are also used by `run all`.
 
 use crate::measure::cell::{BaselineVerdict, BenchCell, Ratio};
 use crate::measure::report::{BenchReport, Machine, MissingCell, PairedRow};
@@ -6,17 +6,17 @@ use crate::pages::report::in_words;
 use crate::pages::sheet::{
     FilledColumn, Sheet, SheetBlock, SheetTable, digits, interval, ratio_with_interval,
 };
-use protocol::machine;
 use protocol::stats::operations;
 use protocol::units::{bytes, percent, show};
+use protocol::{Device, machine};
 
-/// Returns the whole report.
+/// Returns the page.
 pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     let how = match report.steps.zip(report.rounds) {
         Some((steps, rounds)) => how(steps, rounds, "", &report.machine),
         None => format!(
-            "Step time of the first version over that of each other one, in pairs, with a 95 % interval; above 1 the other one is \
-             faster; {}.",
+            "Step time of the first version divided by that of the other version, measured in pairs, \
+             with a 95 % interval. Above 1, the other version is faster. {}.",
             machine_in_words(&report.machine)
         ),
     };
@@ -28,12 +28,12 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     let are_grouped =
         |a: &BenchCell, b: &BenchCell| (&a.select, &a.preset) == (&b.select, &b.preset);
     for cells in report.cells.chunk_by(are_grouped) {
-        versions(&mut blocks, cells, report.only_then.is_some());
+        add_versions(&mut blocks, cells, report.only_then.is_some());
     }
     let are_grouped =
         |a: &PairedRow, b: &PairedRow| (&a.select, &a.preset) == (&b.select, &b.preset);
     for rows in report.pairs.chunk_by(are_grouped) {
-        blocks.extend(paired(rows));
+        blocks.extend(paired_versions(rows));
     }
     if let Some((_, text)) = report.compared() {
         blocks.push(SheetBlock::Heading("Against the baseline".to_owned()));
@@ -50,7 +50,7 @@ pub(crate) fn sheet(report: &BenchReport) -> Sheet {
     Sheet(blocks)
 }
 
-/// Says how rows were measured in turns, and on which machine.
+/// Returns the sentence about how the rows were measured in turns, and on which machine.
 pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> String {
     let runs = match rounds {
         1 => "one run".to_owned(),
@@ -58,17 +58,18 @@ pub(crate) fn how(steps: u64, rounds: u32, device: &str, machine: &Machine) -> S
     };
     let machine = machine_in_words(machine);
     format!(
-        "{steps} steps a run, {runs} of each in turns, an engine of its own for each{device}; {machine}."
+        "{steps} steps a run, {runs} of each version in turns, each in an engine of its own{device}; {machine}."
     )
 }
 
 fn machine_in_words(machine: &Machine) -> String {
-    let (version, os, cores) = (&machine.version, &machine.os, machine.cores);
-    let date = &machine.date;
-    format!("perflings {version} on {os}, {cores} threads, {date}")
+    format!(
+        "perflings {} on {}, {} threads, {}",
+        machine.version, machine.os, machine.cores, machine.date
+    )
 }
 
-/// Returns remarks about everything that makes the figures fewer or worse.
+/// Returns remarks about an interruption and about other programs, which make the figures incomplete or imprecise.
 pub(crate) fn disturbances<'a>(
     interrupted: bool,
     cells: impl Iterator<Item = &'a BenchCell>,
@@ -81,7 +82,8 @@ pub(crate) fn disturbances<'a>(
     let most = cells.filter_map(|cell| cell.others).reduce(f64::max);
     if let Some(most) = most.filter(|share| machine::disturbs(*share)) {
         blocks.push(SheetBlock::Intro(format!(
-            "Other programs used up to {:.0} % of the machine meanwhile: times are longer than necessary, and ratios imprecise. \
+            "Other programs used up to {:.0} % of the machine meanwhile: times are longer \
+             than necessary, and ratios imprecise. \
              `perflings compare` measures pairs; they need a steady load, too.",
             100.0 * most
         )));
@@ -89,11 +91,12 @@ pub(crate) fn disturbances<'a>(
     blocks
 }
 
-/// Returns the samples/s of a cell, with their range over the runs. `None` if they were not measured.
+/// Returns the samples/s of a cell, with their range over the runs; `None` if they were not measured.
 pub(crate) fn samples(cell: &BenchCell) -> Option<String> {
     let speed = cell.speed.as_ref()?;
     let rate = |ms: f64| 1e3 * cell.batch as f64 / ms;
-    let (low, high) = (rate(speed.high_ms), rate(speed.low_ms));
+    let low = rate(speed.high_ms);
+    let high = rate(speed.low_ms);
     Some(interval(speed.samples_per_s, low, high))
 }
 
@@ -110,12 +113,12 @@ pub(crate) fn memory(cell: &BenchCell) -> Option<String> {
     cell.memory.peak.map(bytes)
 }
 
-/// Returns the share of parameters with a gradient.
+/// Returns the share of parameters that have a gradient.
 pub(crate) fn trained(cell: &BenchCell) -> Option<String> {
     Some(format!("{} %", percent(cell.grad.params_pct)))
 }
 
-/// Returns the operation that takes longest, with its time. `None` if no step was profiled.
+/// Returns the operation that takes longest, with its time; `None` if no step was profiled.
 pub(crate) fn top_kernel(cell: &BenchCell) -> Option<String> {
     let top = cell.kernels.as_ref()?.top.first()?;
     let (part, phase) = top.scope.split_once('/').unwrap_or((&top.scope, ""));
@@ -141,17 +144,17 @@ pub(crate) fn reasons(cell: &BenchCell) -> impl Iterator<Item = String> {
     .flatten()
 }
 
-/// Returns a figure, or a dash for a missing one. A remark below the table gives the reason.
+/// Returns a figure, or a dash if it is missing. A remark below the table gives the reason.
 pub(crate) fn or_dash(figure: Option<String>) -> String {
     figure.unwrap_or_else(|| "-".to_owned())
 }
 
-/// Adds the table of the versions of one preset on one device. `since` adds the column of the comparison with the baseline.
-fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
+/// Adds the table of the versions of one preset on one device. If `has_baseline`, its last column compares them with the baseline.
+fn add_versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], has_baseline: bool) {
     let first = &cells[0];
-    let (device, kind) = (&first.device.name, &first.device.kind);
+    let Device { name, kind, .. } = &first.device;
     blocks.push(SheetBlock::Heading(format!(
-        "{} on {}: {device} ({kind}), batch {}, context {}",
+        "{} on {}: {name} ({kind}), batch {}, context {}",
         first.preset, first.select, first.batch, first.context
     )));
     let against = format!("against {}", first.version);
@@ -181,10 +184,10 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
         ("top kernel", &|cell| or_dash(top_kernel(cell))),
         ("now / then", &|cell| or_dash(verdict(cell))),
     ];
-    let shown = columns.len() - usize::from(!since);
+    let count = columns.len() - usize::from(!has_baseline);
     blocks.push(SheetBlock::Table(SheetTable::filled(
         cells,
-        &columns[..shown],
+        &columns[..count],
     )));
     for cell in cells {
         let remarks = reasons(cell).chain(cell.lints.iter().map(in_words));
@@ -192,7 +195,7 @@ fn versions(blocks: &mut Vec<SheetBlock>, cells: &[BenchCell], since: bool) {
     }
 }
 
-/// Returns the tokens/s over those of the first version. `None` if they cannot be compared.
+/// Returns the tokens/s of a version over those of the first version; `None` if they cannot be compared.
 fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
     if cell.version == first.version {
         Some("1".to_owned())
@@ -201,7 +204,7 @@ fn faster(first: &BenchCell, cell: &BenchCell) -> Option<String> {
     }
 }
 
-/// Returns the verdict of the comparison with the baseline, or `None` if there is none.
+/// Returns the verdict of the comparison with the baseline; `None` without a baseline.
 fn verdict(cell: &BenchCell) -> Option<String> {
     Some(match cell.since.as_ref()? {
         BaselineVerdict::Pass(now) => format!("pass {}", ratio(*now)),
@@ -210,8 +213,8 @@ fn verdict(cell: &BenchCell) -> Option<String> {
     })
 }
 
-/// Returns the table of one preset on one device, with each version in pairs with the first one.
-fn paired(rows: &[PairedRow]) -> [SheetBlock; 2] {
+/// Returns the heading and the table for one preset on one device, whose versions were each measured in pairs with the first one.
+fn paired_versions(rows: &[PairedRow]) -> [SheetBlock; 2] {
     let first = &rows[0];
     let table = SheetTable::filled(
         rows,
@@ -255,7 +258,7 @@ mod tests {
         };
         let sheet = sheet(&report);
         for text in [sheet.text(), sheet.markdown()] {
-            for says in [
+            for part in [
                 "tiny on cpu: Chip (cpu), batch 8, context 64",
                 "400.0 [397.5, 402.5]",
                 "20.00 [19.80, 20.20]",
@@ -263,7 +266,7 @@ mod tests {
                 "v4: no speed: no synchronised, unprofiled step",
                 "v4: no memory: the engine did not say",
             ] {
-                assert!(text.contains(says), "`{says}` is missing in\n{text}");
+                assert!(text.contains(part), "`{part}` is missing in\n{text}");
             }
         }
     }
@@ -293,12 +296,12 @@ mod tests {
             ..BenchReport::default()
         };
         let text = sheet(&report).text();
-        for says in [
+        for part in [
             "tiny on cpu: Chip\n",
             "against v1 [95 %]",
             "v1+model.norm=fused  1.800 [1.000, 3.000]  30  unclear",
         ] {
-            assert!(text.contains(says), "`{says}` is missing in\n{text}");
+            assert!(text.contains(part), "`{part}` is missing in\n{text}");
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Writes a checked stage or exercise as plain text: the verdict, then for each criterion the demand and the measured figure.
+//! The text of a checked stage or exercise: the verdict, then for each criterion the demand and the measured figure.
 
 use crate::judge::{CriterionResult, Outcome, StageReport};
 
-/// Returns the report under a title such as `stage 3 …` or `c01 …`.
+/// Returns the text of a report with a title such as `stage 3 Missing sync`.
 pub(crate) fn text(title: &str, report: &StageReport) -> String {
     let verdict = match report.outcome() {
         Outcome::Passed => "passed",

@@ -1,13 +1,14 @@
-//! `perflings course check --mutants N`: tells how good the checks of the kernel exercises are. Wrong kernels and right variants are
-//! made from the solutions and checked as a learner's are, without timing. A wrong kernel that passes is compared with its solution at
-//! many sizes; if both compute the same, it is not counted.
+//! `perflings course check --mutants N`: measures how good the checks of the kernel exercises are. It changes the solutions into N wrong
+//! kernels and some right variants, and checks them like a learner's kernels, but without timing. Wrong kernels should be refused, and
+//! right variants should pass. A wrong kernel that passes is compared with its solution at many sizes; if both compute equal numbers, the
+//! kernel is not wrong after all and is not counted.
 
 use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
 
-use crate::cli::args::CourseCheckArgs;
+use crate::cli::args::exercises::CourseCheckArgs;
 use crate::cli::exercise::kernels::{Text, check as check_kernel, job};
 use crate::cli::meter::ProgressMeter;
 use crate::course::context::CourseContext;
@@ -21,21 +22,20 @@ use wgsl_lockstep::Shader;
 use wgsl_lockstep::mutants::{Mutant, first_change, make};
 
 /// The percentage of the wrong kernels that may pass.
-const MAY_PASS: f64 = 2.0;
-/// The number of right variants for ten wrong kernels.
-const RIGHT: usize = 3;
-/// The number of times that sizes are drawn to compare a kernel that passes with its solution.
-const DRAWN: u64 = 6;
+const MAY_PASS_PCT: f64 = 2.0;
+/// The number of right variants that are made for ten wrong kernels.
+const RIGHT_FOR_TEN: usize = 3;
+/// The number of seeds from which sizes are drawn to compare a kernel that passes with its solution.
+const DRAWN_SEEDS: u64 = 6;
 
 /// The results of the kernels that one operator made for an exercise.
 #[derive(Default, Serialize)]
 struct Outcomes {
     made: usize,
-    /// The number of wrong kernels that compute the same as the solution.
+    /// The number of kernels that were meant to be wrong, and compute the numbers of the solution.
     equal: usize,
     refused: usize,
     passed: usize,
-    /// The kernels with the wrong result.
     unexpected: Vec<Unexpected>,
 }
 
@@ -43,17 +43,19 @@ struct Outcomes {
 #[derive(Serialize)]
 struct Unexpected {
     seed: u64,
-    /// The index among the kernels that the seed makes.
+    /// The index among the kernels that were made from the seed.
     number: usize,
     file: String,
+    /// The number of the changed line.
     line: usize,
     was: String,
     is: String,
     why: String,
+    /// The whole text of the kernel.
     text: String,
 }
 
-/// A line of the output: the kernels of one operator for an exercise.
+/// A line of the output: the outcomes for one exercise and one way of changing a kernel, which is called an operator.
 #[derive(Serialize)]
 struct OutcomeRow<'a> {
     #[serde(flatten)]
@@ -62,7 +64,7 @@ struct OutcomeRow<'a> {
     outcomes: &'a Outcomes,
 }
 
-/// One file of an exercise.
+/// A file of an exercise whose solution is changed.
 struct Subject<'a> {
     exercise: &'a Exercise,
     kernels: &'a Kernels,
@@ -84,67 +86,55 @@ impl Subject<'_> {
         job
     }
 
-    /// Returns the sizes at which a kernel is compared with the solution: those of the exercise without the last one, which is timed,
-    /// and drawn ones.
+    /// Returns the sizes at which a kernel is compared with the solution: for some seeds all sizes of a check, except the last one, which
+    /// is for timing.
     fn shapes(&self, seed: u64) -> Vec<KernelShape> {
-        let jobs = (0..DRAWN).map(|more| {
-            let seed = seed.wrapping_add(more);
-            self.kernels
-                .job(&self.exercise.id, seed, |_| Ok(String::new()))
-        });
-        let but_last = |job: KernelJob| job.shapes.into_iter().rev().skip(1);
-        jobs.flat_map(but_last).collect()
+        let no_text = |_: &str| Ok(String::new());
+        let mut shapes = Vec::new();
+        for offset in 0..DRAWN_SEEDS {
+            let seed_of_job = seed.wrapping_add(offset);
+            let id = &self.exercise.id;
+            let job = self.kernels.job(id, seed_of_job, no_text);
+            shapes.extend(job.shapes.into_iter().rev().skip(1));
+        }
+        shapes
     }
 
     fn solution(&self) -> &str {
         &self.kernels.kernels[self.number].file.solution
     }
 
-    /// Returns true if naga takes a text at the first size of the exercise.
-    fn is_program(&self, text: &str) -> bool {
+    /// Returns true if a text is valid WGSL at the first size of the exercise.
+    fn is_valid(&self, text: &str) -> bool {
         let shape = self.kernels.shapes.first();
         let filled = shape.and_then(|shape| template::fill(text, &shape.sizes).ok());
         filled.is_some_and(|filled| Shader::parse(&filled.text).is_ok())
     }
 }
 
-/// Makes kernels and checks them. Fails if too many wrong ones pass, or a right one is refused.
+/// Makes kernels and checks them. The exit code is a failure if too many wrong kernels pass, or if a right variant is refused.
 pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArgs) -> Result<Exit> {
-    let (device, seed) = (args.engine.device.as_str(), args.seed);
+    let device = args.engine.device.as_str();
+    let seed = args.seed;
     let mut checker = Checker::new(args.engine.command()?);
-    let mut subjects = Vec::new();
-    for exercise in &context.course.exercises {
-        let Some(kernels) = exercise.kernels() else {
-            continue;
-        };
-        let mut job = job(exercise, kernels, Text::Solution);
-        job.timed = false;
-        // What this device cannot run is left out.
-        if let Some(why) = check_kernel(&mut checker, device, &job).facts.failed {
-            let what = format!("{} {}", exercise.label(), exercise.id);
-            super::print(&CourseTrial::new(what, (None, why)), args.json)?;
-            continue;
-        }
-        subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
-            exercise,
-            kernels,
-            number,
-        }));
-    }
+    let subjects = subjects(&mut checker, context, args)?;
     let texts: Vec<&str> = subjects.iter().map(Subject::solution).collect();
-    let accepts = |kernel: usize, text: &str| subjects[kernel].is_program(text);
+    let is_valid = |kernel: usize, text: &str| subjects[kernel].is_valid(text);
     let meter = ProgressMeter::begin();
-    // The sums of wrong kernels and of right variants.
-    let mut sums = [Outcomes::default(), Outcomes::default()];
+    let mut right_total = Outcomes::default();
+    let mut wrong_total = Outcomes::default();
     let mut done = 0;
-    for (right, count) in [(true, (count * RIGHT).div_ceil(10)), (false, count)] {
-        let made = make(&texts, right, count, seed, accepts);
+    for (right, count, total) in [
+        (true, (count * RIGHT_FOR_TEN).div_ceil(10), &mut right_total),
+        (false, count, &mut wrong_total),
+    ] {
+        let made = make(&texts, right, count, seed, is_valid);
         let mut rows: BTreeMap<(usize, &str), Outcomes> = BTreeMap::new();
         for (number, mutant) in made.iter().enumerate() {
             let subject = &subjects[mutant.kernel];
-            let what = format!("{}, {}", subject.exercise.label(), mutant.operator);
-            meter.at(done + number, done + made.len());
-            meter.doing(what);
+            let label = subject.exercise.label();
+            meter.set_done(done + number, done + made.len());
+            meter.set_work(format!("{label}, {}", mutant.operator));
             let row = rows.entry((mutant.kernel, mutant.operator)).or_default();
             try_one(subject, mutant, right, (seed, number), row, |job| {
                 let report = check_kernel(&mut checker, device, &job);
@@ -154,28 +144,55 @@ pub(super) fn check(count: usize, context: &CourseContext, args: &CourseCheckArg
         done += made.len();
         for ((kernel, operator), outcomes) in &rows {
             print_row(&subjects[*kernel], operator, right, outcomes, args.json)?;
-            sums[usize::from(right)].add(outcomes);
+            total.add(outcomes);
         }
     }
     checker.end();
     drop(meter);
-    let [wrong, right] = &sums;
-    let differ = wrong.made - wrong.equal;
-    let share = 100.0 * wrong.passed as f64 / differ.max(1) as f64;
-    let good = right.refused == 0 && share <= MAY_PASS && differ > 0;
-    let said = format!(
-        "{}: {} of {differ} wrong kernels pass ({share:.1} %; at most {MAY_PASS} % may pass), {} more compute the same as their solution; \
-         {} of {} right variants are refused; seed {seed}",
-        if good { "passed" } else { "not passed" },
-        wrong.passed,
-        wrong.equal,
-        right.refused,
-        right.made
-    );
+    let wrong = wrong_total.made - wrong_total.equal;
+    let pass_pct = 100.0 * wrong_total.passed as f64 / wrong.max(1) as f64;
+    let is_good = right_total.refused == 0 && pass_pct <= MAY_PASS_PCT && wrong > 0;
     if !args.json {
-        result(&said)?;
+        let verdict = if is_good { "passed" } else { "not passed" };
+        let Outcomes { passed, equal, .. } = wrong_total;
+        let Outcomes { refused, made, .. } = right_total;
+        result(&format!(
+            "{verdict}: {passed} of {wrong} wrong kernels pass ({pass_pct:.1} %; \
+             at most {MAY_PASS_PCT} % may pass), {equal} more compute the same as their solution; \
+             {refused} of {made} right variants are refused; seed {seed}"
+        ))?;
     }
-    Ok(Exit::passed_if(good))
+    Ok(Exit::passed_if(is_good))
+}
+
+/// Returns the files of all kernel exercises. An exercise whose solution this device cannot run is left out, and a line says why.
+fn subjects<'a>(
+    checker: &mut Checker,
+    context: &'a CourseContext,
+    args: &CourseCheckArgs,
+) -> Result<Vec<Subject<'a>>> {
+    let mut subjects = Vec::new();
+    for exercise in &context.course.exercises {
+        let Some(kernels) = exercise.kernels() else {
+            continue;
+        };
+        let mut job = job(exercise, kernels, Text::Solution);
+        job.timed = false;
+        if let Some(why) = check_kernel(checker, &args.engine.device, &job)
+            .facts
+            .failed
+        {
+            let name = format!("{} {}", exercise.label(), exercise.id);
+            super::print(&CourseTrial::new(name, (None, why)), args.json)?;
+            continue;
+        }
+        subjects.extend((0..kernels.kernels.len()).map(|number| Subject {
+            exercise,
+            kernels,
+            number,
+        }));
+    }
+    Ok(subjects)
 }
 
 impl Outcomes {
@@ -187,7 +204,7 @@ impl Outcomes {
     }
 }
 
-/// Checks a kernel and counts the result. `refusal` returns why a job is refused; `None` if it passes.
+/// Checks a kernel and counts the result in `row`. `refusal` checks a job and returns the reason if it is refused.
 fn try_one(
     subject: &Subject<'_>,
     mutant: &Mutant,
@@ -206,10 +223,9 @@ fn try_one(
         &mut row.passed
     };
     *count += 1;
-    let why = match (refused, right) {
-        (Some(_), false) | (None, true) => return,
-        (Some(why), true) => why,
-        (None, false) => match equal(&file, &subject.shapes(seed), &mutant.text, seed) {
+    let why = match refused {
+        Some(why) if right => why,
+        None if !right => match equal(&file, &subject.shapes(seed), &mutant.text, seed) {
             Ok(()) => {
                 row.passed -= 1;
                 row.equal += 1;
@@ -217,6 +233,7 @@ fn try_one(
             }
             Err(sizes) => format!("passes, and differs from the solution at {sizes}"),
         },
+        _ => return,
     };
     let (line, was, is) = first_change(subject.solution(), &mutant.text);
     row.unexpected.push(Unexpected {
@@ -231,7 +248,7 @@ fn try_one(
     });
 }
 
-/// Prints the outcomes of one operator for an exercise.
+/// Prints the outcomes for one exercise and one operator.
 fn print_row(
     subject: &Subject<'_>,
     operator: &str,
@@ -250,9 +267,10 @@ fn print_row(
         );
     }
     let kind = if right { "right" } else { "wrong" };
-    let (label, id) = (subject.exercise.label(), &subject.exercise.id);
-    let what = format!("{label} {id}, {kind}: {operator}");
-    let trial = CourseTrial::new(what, (Some(outcomes.unexpected.is_empty()), detail));
+    let label = subject.exercise.label();
+    let id = &subject.exercise.id;
+    let name = format!("{label} {id}, {kind}: {operator}");
+    let trial = CourseTrial::new(name, (Some(outcomes.unexpected.is_empty()), detail));
     if as_json {
         out::json(&OutcomeRow { trial, outcomes })
     } else {

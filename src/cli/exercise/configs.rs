@@ -1,12 +1,12 @@
-//! Exercises about runs that the learner predicts. `perflings check c01` reads the answers, makes the runs and compares both. In
-//! `course check`, the answers that the measurement makes right must pass.
+//! Exercises about configurations, whose runs the learner predicts. `perflings check c01` reads the answers, makes the runs and compares
+//! both. `course check` takes the right answers from the measurement, and they must pass.
 
 use anyhow::Result;
 
 use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::check::text;
 use crate::cli::meter::ProgressMeter;
-use crate::cli::saved::note_tried;
+use crate::cli::saved::save_tried;
 use crate::course::config_file::{MAX_BYTES, read_text};
 use crate::course::exercise::config::{self, ANSWERS, Answers};
 use crate::course::exercise::{Configs, Exercise};
@@ -25,8 +25,8 @@ impl Commands for Configs {
             let mut runner = args.engine.runner(None)?;
             let device = &args.engine.device;
             let meter = ProgressMeter::begin();
-            let measured = measure_exercise(&mut runner, self, device, true, |now, _| {
-                meter.begins(&now);
+            let measured = measure_exercise(&mut runner, self, device, true, |plan, _| {
+                meter.on_plan(&plan);
             })?;
             drop(meter);
             let Some(runs) = measured else {
@@ -45,18 +45,19 @@ impl Commands for Configs {
         };
         let title = format!("{} {}", exercise.label(), exercise.title);
         out::json_or_text(args.json, &report, || text::text(&title, &report))?;
-        note_tried(request.context, exercise, report.passed());
+        save_tried(request.context, exercise, report.passed());
         Ok(Exit::passed_if(report.passed()))
     }
 
-    /// Tries the shipped file, which has no answers and must fail by name, and the right answers, which must pass.
+    /// Tries the shipped file, which has no answers and must fail, and the right answers, which must pass.
     fn try_shipped(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Trials {
         let unanswered = judge::unanswered(self, &Answers::new());
         let starter = (Some(!unanswered.is_empty()), in_one_line(&unanswered));
         session.meter = ProgressMeter::begin();
-        let (device, timed) = (session.device, session.timed);
-        let measured = measure_exercise(&mut session.runner, self, device, timed, |now, _| {
-            session.meter.begins(&now);
+        let device = session.device;
+        let timed = session.timed;
+        let measured = measure_exercise(&mut session.runner, self, device, timed, |plan, _| {
+            session.meter.on_plan(&plan);
         });
         let refused = |why: String| (Some(false), format!("{NOT_RUN}: {why}"));
         let solution = match measured {
@@ -74,13 +75,15 @@ impl Commands for Configs {
     }
 }
 
-/// Judges the answers that the measurement makes right. Without `timed`, the runs are too short for the criteria about speed.
+/// Judges the answers that are right by the measurement. Without `timed`, the runs are too short for the criteria about speed.
 fn judge_right_answers(configs: &Configs, runs: &SweepRuns, timed: bool) -> TrialResult {
     let right = judge::right_answers(configs, runs);
     let mut lines = judge::lines(configs, &right, runs);
     let is_speed = |line: &CriterionResult| {
-        let mut checks = configs.checks.iter();
-        checks.any(|check| check.name == line.name && judge::is_speed(&check.metric))
+        configs
+            .checks
+            .iter()
+            .any(|check| check.name == line.name && judge::is_speed(&check.metric))
     };
     lines.retain(|line| timed || !is_speed(line));
     let is_failed = |line: &&CriterionResult| !line.optional && line.outcome != Outcome::Passed;
@@ -103,7 +106,7 @@ fn in_one_line<'a>(lines: impl IntoIterator<Item = &'a CriterionResult>) -> Stri
     all.join("; ")
 }
 
-/// Returns the learner's answers: those of the command line, else those in the learner's file, else those in the starter.
+/// Returns the learner's answers from the command line, otherwise from the learner's file, otherwise from the starter.
 fn answers(configs: &Configs, request: CheckRequest<'_>) -> Result<Answers> {
     let exercise = request.exercise;
     let flags = &request.args.answer;
@@ -124,14 +127,14 @@ fn answers(configs: &Configs, request: CheckRequest<'_>) -> Result<Answers> {
     Ok(config::answers(&raw, &path)?)
 }
 
-/// Reads the answers of the flags `--answer`, each a word or `KEY=WORD`.
+/// Reads answers from the values of `--answer`: a word, or `KEY=WORD` if the exercise has several questions.
 fn answers_of_flags(configs: &Configs, flags: &[String]) -> Result<Answers> {
     let keys: Vec<&str> = configs
         .checks
         .iter()
         .filter_map(|check| check.answer.as_ref().map(|(key, _)| key.as_str()))
         .collect();
-    let all = keys.join(" and ");
+    let all_keys = keys.join(" and ");
     let mut answers = Answers::new();
     for flag in flags {
         let (key, words) = match flag.split_once('=') {
@@ -139,14 +142,14 @@ fn answers_of_flags(configs: &Configs, flags: &[String]) -> Result<Answers> {
             None if keys.len() == 1 => (keys[0], flag.as_str()),
             None => {
                 return Err(usage(format!(
-                    "--answer {flag}: this exercise asks for {all}; write --answer {}=…",
+                    "--answer {flag}: this exercise asks for {all_keys}; write --answer {}=…",
                     keys[0]
                 )));
             }
         };
         if !keys.contains(&key) {
             return Err(usage(format!(
-                "--answer {flag}: this exercise asks for {all}"
+                "--answer {flag}: this exercise asks for {all_keys}"
             )));
         }
         answers.insert(key.to_owned(), config::split(words));
@@ -154,7 +157,8 @@ fn answers_of_flags(configs: &Configs, flags: &[String]) -> Result<Answers> {
     Ok(answers)
 }
 
-/// Returns the runs that were refused, each with the reason. A refusal counts only if it is no answer of the exercise.
+/// Returns the runs that the engine refused, each with the reason. In an exercise that compares speeds, a refused value may be the right
+/// answer, so it is not listed.
 fn refusals(configs: &Configs, runs: &SweepRuns) -> Vec<String> {
     let mut refused = Vec::new();
     for point in &runs.points {
@@ -164,7 +168,8 @@ fn refusals(configs: &Configs, runs: &SweepRuns) -> Vec<String> {
             refused.push(format!("{}: {why}", point.value));
         }
     }
-    let changes = runs.changes.iter();
-    refused.extend(changes.filter_map(|change| change.as_ref().err().cloned()));
+    for change in &runs.changes {
+        refused.extend(change.as_ref().err().cloned());
+    }
     refused
 }

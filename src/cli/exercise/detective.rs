@@ -1,5 +1,5 @@
-//! Exercises about a recorded run with a hidden fault. `perflings check d01` prints the question and the command that shows the run. With
-//! an answer, it says if the answer is right, and why.
+//! Exercises about a recorded run with a hidden fault, or about a profile. `perflings check d01` prints the question and the command that
+//! shows the recording; `perflings check d01 --answer b` judges the answer and explains it.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{CheckRequest, CheckSession, Commands, Trials, trial};
 use crate::cli::args::CourseArgs;
-use crate::cli::saved::{change, progress_of};
+use crate::cli::saved::{change_progress, progress_of};
 use crate::cli::variant::{meaning, refused};
 use crate::course::exercise::config::split;
 use crate::course::exercise::{Detective, Exercise, names_exercise};
@@ -19,109 +19,128 @@ use crate::out::{self, Exit, notice, result, usage};
 
 impl Commands for Detective {
     fn check(&self, request: CheckRequest<'_>) -> Result<Exit> {
-        let CheckRequest { exercise, args, .. } = request;
-        let (id, label, title) = (&exercise.id, exercise.label(), &exercise.title);
-        let question = &self.question;
-        let (truth, why) = (letter(question.answer), explanation(self));
-        let chosen = choice(&args.answer)?;
-        let known = progress_of(request.context).stage(id);
-        let Some(choice) = chosen else {
-            // An answer given on the screen, or here before, still counts.
-            let passed = known.state == StageState::Passed;
-            let mut told = json!({ "exercise": id, "passed": passed, "answered": passed });
-            if passed {
-                told["answer"] = json!(truth);
-                told["right"] = json!(truth);
-                told["why"] = json!(why);
-            }
-            let named = &question.choices[question.answer];
-            out::json_or_text(args.json, &told, || {
-                if passed {
-                    format!("{label} {title}: passed, you named it: {truth} {named}")
-                } else {
-                    task(exercise, self)
-                }
-            })?;
-            return Ok(Exit::passed_if(passed));
-        };
-        let right = choice == question.answer;
-        // After the first wrong answer the right one is not revealed yet.
-        let told = right || known.prediction.is_some();
-        let passed = known.clone().record_answer(choice, right);
-        if args.json {
-            out::json(&json!({
-                "exercise": exercise.id, "answered": true, "passed": passed, "answer": letter(choice),
-                "right": told.then_some(truth), "why": told.then_some(why),
-            }))?;
-        } else {
-            if known.state == StageState::New {
-                notice(&format!(
-                    "you have not looked at this recording yet: `perflings {} {label}`, or {label} in the workshop's list",
-                    self.command()
-                ));
-            }
-            let (verdict, mark) = match (passed, right) {
-                (true, true) => ("passed", "pass"),
-                (_, true) => ("seen, not passed: an earlier answer was wrong", "    "),
-                (_, false) => ("not passed", "FAIL"),
-            };
-            let (given, answer) = (letter(choice), &question.choices[question.answer]);
-            let said = match (right, told) {
-                (true, _) => format!("you said {truth}, which is right: {answer}\n\n{why}"),
-                (false, true) => {
-                    format!("you said {given}; the answer is {truth}: {answer}\n\n{why}")
-                }
-                (false, false) => {
-                    let hint = exercise.hints.first().map_or("", String::as_str);
-                    format!("you said {given}, which is not right\n\nLook again: {hint}")
-                }
-            };
-            let prompt = question.prompt.trim();
-            result(&format!(
-                "{label} {title}: {verdict}\n  {mark}  {prompt} {said}"
-            ))?;
+        match choice(&request.args.answer)? {
+            None => show_question(self, request),
+            Some(choice) => judge_answer(self, request, choice),
         }
-        // The first answer stays. An answer does not count as a look at the recording.
-        change(request.context, id, |known| {
-            known.record_answer(choice, right);
-        });
-        Ok(Exit::passed_if(passed && right))
     }
 
     /// Tries the recording: the hidden keys must differ from the preset, and the explanation must have all its figures.
     fn try_shipped(&self, exercise: &Exercise, _: &mut CheckSession<'_>) -> Trials {
-        let why = explanation(self);
-        let missing = why.contains(NOT_MEASURED) || why.contains("{{");
+        let explanation = explanation(self);
+        let lacks_figure = explanation.contains(NOT_MEASURED) || explanation.contains("{{");
         let problem = self.problem();
-        let sound = problem.is_none() && !missing;
+        let passed = problem.is_none() && !lacks_figure;
         let detail = match problem {
             Some(problem) => problem.to_string(),
-            None if missing => format!("the explanation lacks a figure: {why}"),
+            None if lacks_figure => format!("the explanation lacks a figure: {explanation}"),
             None => format!(
                 "recorded on {}; the answer is {}",
                 self.badge(),
                 self.question.choices[self.question.answer]
             ),
         };
-        let tried = trial(exercise, "answer", (Some(sound), detail));
-        Ok(Some(vec![tried]))
+        let found = (Some(passed), detail);
+        Ok(Some(vec![trial(exercise, "answer", found)]))
     }
 }
 
-/// Reads the letter of the flags `--answer` as the index of a choice. `None` without the flag.
-fn choice(given: &[String]) -> Result<Option<usize>> {
-    let words: Vec<String> = given.iter().flat_map(|text| split(text)).collect();
+/// Prints the question, or the right answer if the learner has given it before, here or on the screen.
+fn show_question(detective: &Detective, request: CheckRequest<'_>) -> Result<Exit> {
+    let CheckRequest { exercise, args, .. } = request;
+    let question = &detective.question;
+    let right = letter(question.answer);
+    let progress = progress_of(request.context).stage(&exercise.id);
+    let passed = progress.state == StageState::Passed;
+    let mut object = json!({ "exercise": exercise.id, "passed": passed, "answered": passed });
+    if passed {
+        object["answer"] = json!(right);
+        object["right"] = json!(right);
+        object["why"] = json!(explanation(detective));
+    }
+    out::json_or_text(args.json, &object, || {
+        if !passed {
+            return task(exercise, detective);
+        }
+        let title = format!("{} {}", exercise.label(), exercise.title);
+        let answer = &question.choices[question.answer];
+        format!("{title}: passed, you named it: {right} {answer}")
+    })?;
+    Ok(Exit::passed_if(passed))
+}
+
+/// Prints the verdict on the learner's choice, and saves it.
+fn judge_answer(detective: &Detective, request: CheckRequest<'_>, choice: usize) -> Result<Exit> {
+    let CheckRequest { exercise, args, .. } = request;
+    let id = &exercise.id;
+    let label = exercise.label();
+    let question = &detective.question;
+    let right = letter(question.answer);
+    let explanation = explanation(detective);
+    let progress = progress_of(request.context).stage(id);
+    let is_right = choice == question.answer;
+    // The first wrong answer does not reveal the right one, so that the learner can look again.
+    let reveals = is_right || progress.prediction.is_some();
+    let passed = progress.clone().record_answer(choice, is_right);
+    if args.json {
+        out::json(&json!({
+            "exercise": id, "answered": true, "passed": passed, "answer": letter(choice),
+            "right": reveals.then_some(right), "why": reveals.then_some(explanation),
+        }))?;
+    } else {
+        if progress.state == StageState::New {
+            notice(&format!(
+                "you have not looked at this recording yet: `perflings {} {label}`, \
+                 or {label} in the workshop's list",
+                detective.command()
+            ));
+        }
+        let (verdict, mark) = if !is_right {
+            ("not passed", "FAIL")
+        } else if passed {
+            ("passed", "pass")
+        } else {
+            ("seen, not passed: an earlier answer was wrong", "    ")
+        };
+        let answer = &question.choices[question.answer];
+        let given = letter(choice);
+        let comment = if is_right {
+            format!("you said {right}, which is right: {answer}\n\n{explanation}")
+        } else if reveals {
+            format!("you said {given}; the answer is {right}: {answer}\n\n{explanation}")
+        } else {
+            let hint = exercise.hints.first().map_or("", String::as_str);
+            format!("you said {given}, which is not right\n\nLook again: {hint}")
+        };
+        result(&format!(
+            "{label} {}: {verdict}\n  {mark}  {} {comment}",
+            exercise.title,
+            question.prompt.trim()
+        ))?;
+    }
+    // The first answer stays. An answer does not count as a look at the recording.
+    change_progress(request.context, id, |progress| {
+        progress.record_answer(choice, is_right);
+    });
+    Ok(Exit::passed_if(passed && is_right))
+}
+
+/// Reads the index of a choice from the values of `--answer`, which must be one letter; `None` without the flag.
+fn choice(answers: &[String]) -> Result<Option<usize>> {
+    let words: Vec<String> = answers.iter().flat_map(|text| split(text)).collect();
     match words.as_slice() {
         [] => Ok(None),
         [word] => choice_of(word).map(Some).ok_or_else(|| {
-            let word = crate::sanitize::line(word);
-            usage(format!("--answer {word}: write a, b, c or d"))
+            usage(format!(
+                "--answer {}: write a, b, c or d",
+                crate::sanitize::line(word)
+            ))
         }),
         _ => Err(usage("--answer: one letter, a, b, c or d")),
     }
 }
 
-/// Returns the explanation of the fault, with the figures of the recorded run.
+/// Returns the explanation of the right answer, with the figures of the recorded run.
 fn explanation(detective: &Detective) -> String {
     let text = detective.question.explanation.trim();
     let Some(config) = detective.config() else {
@@ -134,7 +153,8 @@ fn explanation(detective: &Detective) -> String {
     fill(text, &figures)
 }
 
-/// Refuses a name of the course in the place of a file. The message names the command that takes it, or the recorded runs of the course.
+/// Refuses a name of the course where a file is wanted. The error names the command that takes this name, or the recorded runs of the
+/// course. A text that does not look like a name of the course is accepted: reading it as a file fails with a better error.
 pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     if files::is_taken(path) {
         return Ok(());
@@ -147,19 +167,24 @@ pub(crate) fn refuse_as_file(path: &Path, course: &CourseArgs) -> Result<()> {
     if !names_exercise(name) {
         return Ok(());
     }
-    let exercises = context.course.exercises.iter();
-    let recorded = exercises.filter(|exercise| exercise.detective().is_some());
-    let labels: Vec<&str> = recorded.map(Exercise::label).collect();
-    let known = match labels.join(", ") {
-        none if none.is_empty() => "the course has none".to_owned(),
-        all => format!("recorded runs are {all}"),
+    let labels: Vec<&str> = context
+        .course
+        .exercises
+        .iter()
+        .filter(|exercise| exercise.detective().is_some())
+        .map(Exercise::label)
+        .collect();
+    let known = if labels.is_empty() {
+        "the course has none".to_owned()
+    } else {
+        format!("recorded runs are {}", labels.join(", "))
     };
     Err(usage(format!(
         "`{name}` is neither a file nor a recorded run; {known}"
     )))
 }
 
-/// Returns the question with its choices, and the commands that show the run and take an answer.
+/// Returns the question with its choices, and the commands that show the recording and take an answer.
 fn task(exercise: &Exercise, detective: &Detective) -> String {
     let mut lines = vec![
         format!("{} {}: not answered yet", exercise.label(), exercise.title),
@@ -168,8 +193,8 @@ fn task(exercise: &Exercise, detective: &Detective) -> String {
         String::new(),
         detective.question.prompt.trim().to_owned(),
     ];
-    for (at, choice) in detective.question.choices.iter().enumerate() {
-        lines.push(format!("  {}  {choice}", letter(at)));
+    for (index, choice) in detective.question.choices.iter().enumerate() {
+        lines.push(format!("  {}  {choice}", letter(index)));
     }
     lines.push(String::new());
     lines.push(format!(

@@ -1,5 +1,6 @@
-//! Exercises about kernels. An engine process of its own compares a kernel with its reference. `perflings check k01` checks the learner's
-//! kernel. In `course check`, a starter must fail the checks that say so, a solution must pass, and a wrong solution must be refused.
+//! Exercises about kernels. `perflings check k01` checks the learner's kernel; an engine process compares it with a reference.
+//! `course check` tries what the course ships: a starter must fail the checks that say so, a solution must pass all of them, and a wrong
+//! solution must be refused for the reason that it names.
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -8,7 +9,7 @@ use anyhow::{Context, Result, anyhow};
 
 use super::{CheckRequest, CheckSession, Commands, NOT_RUN, Trials, trial};
 use crate::cli::meter::ProgressMeter;
-use crate::cli::saved::note_tried;
+use crate::cli::saved::save_tried;
 use crate::course::exercise::kernel::SEED;
 use crate::course::exercise::{Exercise, Kernels, WrongSolution};
 use crate::judge::course::TrialResult;
@@ -36,12 +37,12 @@ impl Commands for Kernels {
                 "{label} takes no --answer: its answer is the kernel in your file"
             )));
         }
-        let job = own_job(self, request);
+        let job = learner_job(self, request);
         let mut checker = Checker::new(args.engine.command()?);
         let meter = ProgressMeter::begin();
         let never = AtomicBool::new(false);
         let facts = checker.check_with_progress(&args.engine.device, &job, &never, |progress| {
-            meter.doing(kernel::checking(&job, progress).now);
+            meter.set_work(kernel::checking(&job, progress).now);
         });
         drop(meter);
         let report = kernel::verdict(&job, facts);
@@ -63,7 +64,7 @@ impl Commands for Kernels {
                 result(&format!("  {mark}  {}", line.text))?;
             }
         }
-        note_tried(request.context, exercise, report.passed);
+        save_tried(request.context, exercise, report.passed);
         match &report.facts.failed {
             Some(why) => Err(ExitError::new(Exit::NoDevice, why.clone()).into()),
             None => Ok(Exit::passed_if(report.passed)),
@@ -72,19 +73,19 @@ impl Commands for Kernels {
 
     fn try_shipped(&self, exercise: &Exercise, session: &mut CheckSession<'_>) -> Trials {
         let solution = job(exercise, self, Text::Solution);
-        let mut drawn = solution.shapes.clone();
-        drawn.retain(|shape| shape.is_drawn() && !shape.is_of_text());
+        let mut drawn_shapes = solution.shapes.clone();
+        drawn_shapes.retain(|shape| shape.is_drawn() && !shape.is_of_text());
         let mut trials = Vec::new();
         for file in &solution.files {
-            let found = match weakness(&file.spec, &drawn, solution.seed) {
+            let found = match weakness(&file.spec, &drawn_shapes, solution.seed) {
                 Ok(None) => (
                     Some(true),
                     "refuses zeros, inputs and outputs that are 1 % off".to_owned(),
                 ),
                 Ok(Some(why)) | Err(why) => (Some(false), why),
             };
-            let what = format!("reference of {}", file.name);
-            trials.push(trial(exercise, &what, found));
+            let part = format!("reference of {}", file.name);
+            trials.push(trial(exercise, &part, found));
         }
         let wrong = self.wrong.iter().map(Text::Wrong);
         for text in [Text::Starter, Text::Solution].into_iter().chain(wrong) {
@@ -92,9 +93,9 @@ impl Commands for Kernels {
             let found = if let Some(skipped) = &session.skipped {
                 skipped.clone()
             } else {
-                let (label, id) = (exercise.label(), &exercise.id);
-                session.meter.at(session.checked, session.of);
-                session.meter.doing(format!("{label} {id}, {name}"));
+                let work = format!("{} {}, {name}", exercise.label(), exercise.id);
+                session.meter.set_done(session.checked, session.total);
+                session.meter.set_work(work);
                 let mut job = job(exercise, self, text);
                 job.timed = session.timed;
                 let report = check(&mut session.checker, session.device, &job);
@@ -111,15 +112,16 @@ impl Commands for Kernels {
     }
 }
 
-/// Returns the job for the learner's files, or for the starters if there are none. Prints a notice about which files it has.
-fn own_job(kernels: &Kernels, request: CheckRequest<'_>) -> KernelJob {
+/// Returns the job that checks the learner's files, or the starters if there are no files. Prints a notice that says which.
+fn learner_job(kernels: &Kernels, request: CheckRequest<'_>) -> KernelJob {
     let exercise = request.exercise;
     let folder = request.context.exercise_folder(exercise);
     let label = exercise.label();
     notice(&match &folder {
         Some(folder) => format!("{label}: your files in {}", folder.display()),
         None => format!(
-            "{label}: the starter; `perflings init DIR` gives you files to edit, or open it in the workshop"
+            "{label}: the starter; `perflings init DIR` gives you files to edit, \
+             or open it in the workshop"
         ),
     });
     in_folder(
@@ -130,9 +132,9 @@ fn own_job(kernels: &Kernels, request: CheckRequest<'_>) -> KernelJob {
     )
 }
 
-/// Prints what the lanes of one workgroup do in each file.
+/// Runs one workgroup of each of the learner's kernels on the host, and prints what its lanes do, line by line.
 fn print_lanes(kernels: &Kernels, request: CheckRequest<'_>) -> Result<Exit> {
-    let job = own_job(kernels, request);
+    let job = learner_job(kernels, request);
     for (file, KernelFile { name, .. }) in job.files.iter().enumerate() {
         let wanted = LanesWanted {
             file,
@@ -149,17 +151,17 @@ fn print_lanes(kernels: &Kernels, request: CheckRequest<'_>) -> Result<Exit> {
     Ok(Exit::Ok)
 }
 
-/// Checks and judges the kernels of a job.
+/// Checks the kernels of a job, and judges them by the criteria of their exercise.
 pub(crate) fn check(checker: &mut Checker, device: &str, job: &KernelJob) -> KernelVerdict {
     let mut facts = checker.check(device, job);
     if facts.restart {
-        // The check took too long, perhaps because the machine was busy, so it is repeated once.
+        // The check took too long, perhaps because the machine was busy. It is repeated once.
         facts = checker.check(device, job);
     }
     kernel::verdict(job, facts)
 }
 
-/// The texts of an exercise that are checked together.
+/// The choice of texts that are checked together: one for each file of an exercise.
 #[derive(Clone, Copy)]
 pub(crate) enum Text<'a> {
     Starter,
@@ -178,22 +180,24 @@ impl Text<'_> {
     }
 }
 
-/// Returns the job that checks texts of an exercise.
+/// Returns the job that checks these texts of an exercise.
 pub(crate) fn job(exercise: &Exercise, kernels: &Kernels, text: Text<'_>) -> KernelJob {
     let read = |name: &str| {
-        let mut all = kernels.kernels.iter().enumerate();
-        let found = all.find(|(_, kernel)| kernel.file.name == name);
-        Ok(found.map_or_else(String::new, |(at, kernel)| match text {
-            Text::Starter => kernel.file.starter.clone(),
-            Text::Wrong(wrong) if wrong.kernel == at => wrong.text.clone(),
-            Text::Solution | Text::Wrong(_) => kernel.file.solution.clone(),
-        }))
+        let mut numbered = kernels.kernels.iter().enumerate();
+        let found = numbered.find(|(_, kernel)| kernel.file.name == name);
+        Ok(
+            found.map_or_else(String::new, |(index, kernel)| match text {
+                Text::Starter => kernel.file.starter.clone(),
+                Text::Wrong(wrong) if wrong.kernel == index => wrong.text.clone(),
+                Text::Solution | Text::Wrong(_) => kernel.file.solution.clone(),
+            }),
+        )
     };
     kernels.job(&exercise.id, SEED, read)
 }
 
-/// Judges the check of a text. A starter must fail exactly the checks that say so, a solution must pass all of them, and a wrong solution
-/// must be refused with the words that it names.
+/// Judges the check of shipped texts. A starter must fail exactly the checks that say so, a solution must pass all checks, and a wrong
+/// solution must be refused with the words that it names.
 fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> TrialResult {
     if let Some(why) = &report.facts.failed {
         return (Some(false), format!("{NOT_RUN}: {why}"));
@@ -204,19 +208,19 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> TrialRe
     let is_starter = matches!(text, Text::Starter);
     let mut files = report.facts.files.iter();
     if let Some((name, error)) = files.find_map(|file| Some((&file.name, file.error.as_ref()?))) {
-        let what = format!("does not compile: {name}:{}: {}", error.line, error.message);
-        return (Some(false), what);
+        let detail = format!("does not compile: {name}:{}: {}", error.line, error.message);
+        return (Some(false), detail);
     }
     let mut faults = Vec::new();
     let mut expected = Vec::new();
-    for (asked, found) in kernels.checks.iter().zip(&report.criteria) {
-        let must_fail = is_starter && asked.starter == KernelStarter::Fails;
-        let line = format!("`{}`: {}", found.name, found.measured);
-        match found.outcome.decided() {
+    for (check, criterion) in kernels.checks.iter().zip(&report.criteria) {
+        let must_fail = is_starter && check.starter == KernelStarter::Fails;
+        let line = format!("`{}`: {}", criterion.name, criterion.measured);
+        match criterion.outcome.decided() {
             Some(true) if must_fail => faults.push(format!("must fail: {line}")),
             Some(false) if !must_fail => faults.push(format!("must pass: {line}")),
             Some(_) => expected.push(line),
-            // Speed is not judged on a device whose speed says nothing.
+            // Speed is not judged on every device, for instance not on a GPU that a CPU simulates.
             None => {}
         }
     }
@@ -232,15 +236,19 @@ fn verdict(kernels: &Kernels, report: &KernelVerdict, text: Text<'_>) -> TrialRe
 
 fn verdict_on_wrong(wrong: &WrongSolution, report: &KernelVerdict) -> TrialResult {
     let words = &wrong.refused;
-    let lines = report.card.iter().filter(|line| line.good != Some(true));
-    let reasons: Vec<&str> = lines.map(|line| line.text.as_str()).collect();
+    let reasons: Vec<&str> = report
+        .card
+        .iter()
+        .filter(|line| line.good != Some(true))
+        .map(|line| line.text.as_str())
+        .collect();
     if report.passed {
         (Some(false), "passes, and must be refused".to_owned())
     } else if reasons.iter().any(|reason| reason.contains(words)) {
         (Some(true), format!("refused: {words}"))
     } else {
-        let all = reasons.join(" / ");
-        let detail = format!("is refused without the words “{words}”: {all}");
+        let all_reasons = reasons.join(" / ");
+        let detail = format!("is refused without the words “{words}”: {all_reasons}");
         (Some(false), detail)
     }
 }
@@ -254,14 +262,14 @@ mod tests {
 
     fn matmul() -> Kernels {
         let course = Course::builtin();
-        let found = course.exercises.iter().find(|one| one.id == "matmul");
-        found.and_then(Exercise::kernels).cloned().expect("k04")
+        let exercise = course.exercise_by_id("matmul");
+        exercise.and_then(Exercise::kernels).cloned().expect("k04")
     }
 
-    /// Makes a report in which these criteria have passed: right, shared, faster. `None` was not measured.
-    fn report(found: [Option<bool>; 3]) -> KernelVerdict {
+    /// Returns a report with the outcomes of the three criteria: right outputs, shared memory, speed. `None` was not measured.
+    fn report(outcomes: [Option<bool>; 3]) -> KernelVerdict {
         let names = matmul().checks.into_iter().map(|check| check.name);
-        let criteria = names.zip(found).map(|(name, passed)| CriterionResult {
+        let criteria = names.zip(outcomes).map(|(name, passed)| CriterionResult {
             name,
             asked: String::new(),
             measured: "so".to_owned(),
@@ -274,7 +282,7 @@ mod tests {
                 ..KernelReport::default()
             },
             criteria: criteria.collect(),
-            passed: found.iter().all(|passed| *passed != Some(false)),
+            passed: !outcomes.contains(&Some(false)),
             ..KernelVerdict::default()
         }
     }
@@ -315,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn what_did_not_run_fails() {
+    fn a_check_that_did_not_run_fails() {
         let lost = KernelVerdict {
             facts: KernelReport {
                 failed: Some("the device was lost".to_owned()),

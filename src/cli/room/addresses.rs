@@ -1,4 +1,4 @@
-//! The addresses under which phones and learners reach a room on this machine.
+//! The addresses under which learners and their phones can reach a room that this machine serves.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 
@@ -8,19 +8,20 @@ use crate::class::handle::host_name;
 use crate::out::usage;
 use crate::sanitize;
 
-/// The first letters of the interfaces of containers, virtual machines and tunnels, which no phone in the room reaches.
+/// The names of network interfaces of containers, virtual machines and tunnels begin with these letters. No phone in the classroom can
+/// reach them.
 const VIRTUAL: [&str; 9] = [
     "docker", "br-", "veth", "virbr", "vbox", "vmnet", "tun", "tap", "wg",
 ];
 
-/// An address of a room, `HOST:PORT`, and the name of its interface, which is empty for the only address.
+/// An address of a room, `HOST:PORT`, and the name of its network interface. The name is empty if there is only one address.
 pub(super) type RoomAddress = (String, String);
 
-/// Returns the `HOST:PORT` of the address that `--address` names.
+/// Returns the address that `--address` names.
 ///
 /// # Errors
-/// If it is no address without a path.
-pub(super) fn given(address: &str) -> Result<RoomAddress> {
+/// If the text is not of the form `http://HOST:PORT` or `HOST:PORT`.
+pub(super) fn public(address: &str) -> Result<RoomAddress> {
     let host = address
         .strip_prefix("http://")
         .unwrap_or(address)
@@ -28,44 +29,46 @@ pub(super) fn given(address: &str) -> Result<RoomAddress> {
     let is_wrong =
         |letter: char| letter == '/' || letter.is_whitespace() || sanitize::harmful(letter);
     if host.is_empty() || host.contains(is_wrong) {
-        let said = "--address: write http://HOST:PORT as phones reach this room, without a path";
-        return Err(usage(said));
+        return Err(usage(
+            "--address: write http://HOST:PORT as phones reach this room, without a path",
+        ));
     }
     Ok((host.to_owned(), "--address".to_owned()))
 }
 
-/// Returns every address that others on the network may reach this machine by: that of the default route first, those of containers and
-/// virtual machines after the others, and the name of the machine last.
-pub(super) fn all(at: SocketAddr) -> Vec<RoomAddress> {
-    if !at.ip().is_unspecified() {
-        return vec![(at.to_string(), String::new())];
+/// Returns the addresses under which others may reach a room that is served at `served`. If it is served at every address of this machine,
+/// the address of the default route comes first, those of containers and virtual machines come late, and the name of the machine is last.
+pub(super) fn all(served: SocketAddr) -> Vec<RoomAddress> {
+    if !served.ip().is_unspecified() {
+        return vec![(served.to_string(), String::new())];
     }
     let mut found: Vec<(IpAddr, String)> = Vec::new();
     for interface in if_addrs::get_if_addrs().unwrap_or_default() {
-        let is_reached = !interface.is_loopback() && !interface.is_link_local();
-        if is_reached && (interface.ip().is_ipv4() || at.is_ipv6()) {
+        let is_reachable = !interface.is_loopback() && !interface.is_link_local();
+        if is_reachable && (interface.ip().is_ipv4() || served.is_ipv6()) {
             found.push((interface.ip(), interface.name));
         }
     }
     sort(&mut found, default_route());
     let mut addresses = Vec::new();
     for (ip, interface) in found {
-        addresses.push((SocketAddr::new(ip, at.port()).to_string(), interface));
+        let address = SocketAddr::new(ip, served.port()).to_string();
+        addresses.push((address, interface));
     }
-    let by_name = format!("{}:{}", host_name(), at.port());
+    let by_name = format!("{}:{}", host_name(), served.port());
     addresses.push((by_name, "by name".to_owned()));
     addresses
 }
 
-/// Returns the address from which this machine reaches others. Nothing is sent.
+/// Returns the address of this machine from which it would send to other networks.
 fn default_route() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
-    // An address for documentation: it is nobody's.
+    // Connecting a UDP socket chooses the route and sends nothing. The address is reserved for documentation.
     socket.connect("192.0.2.1:9").ok()?;
     Some(socket.local_addr().ok()?.ip())
 }
 
-/// Sorts addresses by how likely a phone in the room reaches them.
+/// Sorts addresses by how likely a phone in the classroom can reach them, and removes repeated ones.
 fn sort(found: &mut Vec<(IpAddr, String)>, default: Option<IpAddr>) {
     found.sort_by_key(|(ip, name)| {
         let is_virtual = VIRTUAL.iter().any(|prefix| name.starts_with(prefix));
@@ -95,7 +98,7 @@ mod tests {
 
     #[test]
     fn an_address_of_a_tunnel_is_a_host() {
-        let host = |address| given(address).ok().map(|(host, _)| host);
+        let host = |address| public(address).ok().map(|(host, _)| host);
         assert_eq!(
             host("http://vote.example:80/").as_deref(),
             Some("vote.example:80")

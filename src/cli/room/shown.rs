@@ -1,4 +1,4 @@
-//! The room that the board shows: one that this program has, or one that another program has.
+//! The room behind the board on the screen. This program has it open, or another program has.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::class::board::Board;
 use crate::class::handle::RoomHandle;
 use crate::class::link::{InstructorLink, RoomNews};
 use crate::class::member::Member;
-use crate::class::page;
+use crate::class::page::page_of_board;
 use crate::class::record::InstructorRequest;
 use crate::course::context::CourseContext;
 use crate::course::mystery::LEVELS;
@@ -19,20 +19,20 @@ use crate::tui::board::RoomControl;
 
 /// The origin of the board.
 pub(super) enum Source {
-    /// This program has the room.
+    /// This program has the room open.
     Own(RoomHandle),
-    /// Another program has the room.
+    /// Another program has the room open.
     Elsewhere {
         member: Member,
-        /// The board that it told last.
+        /// The board that was received last.
         board: Box<Board>,
-        /// The reason why it tells nothing now.
+        /// The reason why the room cannot be reached now.
         lost: Option<String>,
     },
 }
 
 impl Source {
-    /// Looks at a room that another program has.
+    /// Returns a source that receives the board of a room that another program has open.
     ///
     /// # Errors
     /// If no thread can be started.
@@ -44,6 +44,7 @@ impl Source {
         })
     }
 
+    /// Returns the present board. If the room cannot be reached, the last board says so in its faults.
     fn board(&mut self) -> Board {
         match self {
             Self::Own(handle) => RoomHandle::board(handle),
@@ -58,7 +59,7 @@ impl Source {
                             *board = news;
                             *lost = None;
                         }
-                        RoomNews::Lost { why, .. } => *lost = Some(why),
+                        RoomNews::Lost(error) => *lost = Some(error.to_string()),
                         RoomNews::Class(_) => {}
                     }
                 }
@@ -69,7 +70,7 @@ impl Source {
         }
     }
 
-    /// Returns a number that grows with every change of this program's own room; `None` for another's.
+    /// Returns a number that grows with every change of the room; `None` if another program has the room open.
     pub(super) fn revision(&self) -> Option<u64> {
         match self {
             Self::Own(handle) => Some(handle.state().revision),
@@ -78,18 +79,18 @@ impl Source {
     }
 }
 
-/// The room that is shown.
+/// A room, with everything that the instructor's keys need.
 pub(super) struct ShownRoom {
     pub(super) source: Source,
     pub(super) context: CourseContext,
-    /// The file of the page.
+    /// The file of the page that `--page` names.
     pub(super) page: Option<PathBuf>,
-    /// The board that the page shows.
+    /// The board that was written to this file last.
     pub(super) drawn: Option<Board>,
 }
 
 impl ShownRoom {
-    /// Returns the task that the words name.
+    /// Returns the task of a race: `["7", "2"]` is the mystery of seed 7 and level 2, `["k04"]` a kernel exercise.
     fn task(&self, words: &[&str]) -> Result<String, String> {
         let seed = words.first().and_then(|word| word.parse::<u64>().ok());
         match (words, seed) {
@@ -119,8 +120,8 @@ impl RoomControl for ShownRoom {
         if let Some(path) = &self.page
             && self.drawn.as_ref() != Some(&board)
         {
-            let page = page::file(&board.clone().for_everybody());
-            // If this fails, the page is written with the next board.
+            let page = page_of_board(&board.clone().for_everybody());
+            // If this fails, the page is written again when the board changes next.
             let _ = files::write(path, page.as_bytes());
             self.drawn = Some(board.clone());
         }

@@ -166,14 +166,14 @@ fn time_lines(card: &mut Vec<CardLine>, time: &KernelTime) {
     } else {
         rate(time.flops / seconds, "FLOP/s")
     };
-    let roof = if time.memory_bound {
+    let limit = if time.memory_bound {
         "memory"
     } else {
         "arithmetic"
     };
     let share = match time.share_of_peak {
         Some(share) => format!(
-            "{:.0} % of this device's measured {roof} peak",
+            "{:.0} % of this device's measured {limit} peak",
             100.0 * share
         ),
         None => "share of peak: not known".to_owned(),

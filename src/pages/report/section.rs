@@ -1,4 +1,4 @@
-//! One section of a report: the runs of one configuration of a stage, and their figures.
+//! A section of a report shows the runs of one configuration of a stage, with their figures.
 
 use serde::{Deserialize, Serialize};
 
@@ -27,19 +27,20 @@ pub(super) struct Section {
     pub(super) last: Option<(u64, Num)>,
     /// The step and the loss of every point of the curve.
     pub(super) curve: Vec<(u64, Num)>,
-    /// The number of steps between two points of the curve.
+    /// The number of steps from one point of the curve to the next.
     pub(super) every: u64,
     pub(super) throughput: Option<Throughput>,
     pub(super) kernels: Option<StepProfile>,
     pub(super) gradients: Option<Gradients>,
     pub(super) memory: Option<Memory>,
     pub(super) lints: Vec<Lint>,
+    /// Why the run ended before its last step; `None` if it did not.
     pub(super) ended: Option<String>,
     /// The share of the machine that other programs used, 0 to 1.
     pub(super) others: Option<f64>,
 }
 
-/// A file describes a run by the event that began it.
+/// In a file, a run is described by the event with which it began.
 mod as_started {
     use serde::de::Deserializer;
     use serde::ser::{Error, Serializer};
@@ -62,7 +63,7 @@ mod as_started {
 }
 
 impl Section {
-    /// Joins the runs of one configuration, of which there is at least one. The oldest comes first.
+    /// Joins the runs of one configuration. There is at least one run, and the oldest comes first.
     pub(super) fn from_runs(mut runs: Vec<&RunStory>) -> Self {
         // A curve from step 0 shows more than a curve that continues from other weights, and this shows more than the steps of pairs. Of
         // several curves from step 0 the longest counts, and of several that continue the last one.
@@ -73,7 +74,8 @@ impl Section {
         });
         let shown = runs[0];
         let point = |(step, loss): (u64, f64)| (step, Num(loss));
-        let others = runs.iter();
+        // A figure that the shown run lacks comes from the next run that has it.
+        let mut by_rank = runs.iter();
         Self {
             run: shown.description.clone(),
             date: shown.date.clone(),
@@ -81,10 +83,10 @@ impl Section {
             last: shown.own_loss().map(point),
             curve: shown.curve.points.clone(),
             every: shown.curve.every,
-            throughput: others.clone().find_map(|run| run.throughput.clone()),
-            kernels: others.clone().find_map(|run| run.kernels.clone()),
-            gradients: others.clone().find_map(|run| run.own_gradients().cloned()),
-            memory: others.clone().find_map(|run| run.memory.clone()),
+            throughput: by_rank.clone().find_map(|run| run.throughput.clone()),
+            kernels: by_rank.clone().find_map(|run| run.kernels.clone()),
+            gradients: by_rank.clone().find_map(|run| run.own_gradients().cloned()),
+            memory: by_rank.find_map(|run| run.memory.clone()),
             lints: shown.lints.clone(),
             ended: shown.finished.as_ref().and_then(|end| end.ended.clone()),
             others: shown.finished.as_ref().and_then(|end| end.others),
@@ -95,7 +97,7 @@ impl Section {
         self.run.stage
     }
 
-    /// Returns the section as the summary of a run, without evidence.
+    /// Returns the figures of the section in the form of the event that ends a run, without evidence.
     pub(super) fn summed_up(&self) -> Finished {
         let mut run = RunStory::new(self.run.clone());
         run.throughput.clone_from(&self.throughput);
@@ -170,31 +172,7 @@ impl Section {
             ("entropy of the data", nats(self.run.entropy)),
         ];
         match &self.throughput {
-            Some(t) => {
-                let speed = Digits(t.samples_per_s);
-                let text = format!("{speed:.2} ({}, clock {})", t.state, t.clock);
-                rows.push(("samples/s", text));
-                let ms = &t.step_ms;
-                let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(Digits);
-                let step = format!(
-                    "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {}",
-                    ms.n
-                );
-                rows.push(("step, ms", step));
-                if let Some(phases) = &t.phases {
-                    let [forward, backward, optimizer, rest] = [
-                        phases.forward,
-                        phases.backward,
-                        phases.optimizer,
-                        phases.residual,
-                    ]
-                    .map(Digits);
-                    rows.push((
-                        "forward, backward, optimizer, unaccounted, ms",
-                        format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}"),
-                    ));
-                }
-            }
+            Some(throughput) => rows.extend(throughput_rows(throughput)),
             None => rows.push((
                 "samples/s",
                 absent("too few synchronised, unprofiled steps"),
@@ -226,66 +204,91 @@ impl Section {
     }
 
     /// Returns the list of kernels of a profiled step, or the reason why there is none.
-    fn profile(&self, k: &StepProfile) -> Vec<SheetBlock> {
-        if let Some(reason) = &k.reason {
+    fn profile(&self, profile: &StepProfile) -> Vec<SheetBlock> {
+        if let Some(reason) = &profile.reason {
             return vec![SheetBlock::Intro(format!("Kernels: {}.", absent(reason)))];
         }
-        let roof = self.run.roof.as_deref();
-        let figure = |value: Option<f64>, digits: usize| {
-            or_dash(value, |x| format!("{:.digits$}", Digits(x)))
-        };
-        let giga = |value: Option<f64>| figure(value.map(|x| x / 1e9), 2);
+        let peaks = self.run.peaks.as_deref();
+        let figure = |value: Option<f64>| or_dash(value, |value| format!("{:.2}", Digits(value)));
+        let giga = |value: Option<f64>| figure(value.map(|value| value / 1e9));
         let percent = |share: f64| format!("{:.1} %", Digits(100.0 * share));
         let table = SheetTable::filled(
-            k.rows.iter().take(ROWS),
+            profile.rows.iter().take(ROWS),
             &[
                 ("kernel", &|row| row.kernel.clone()),
                 ("part", &|row| row.part.clone()),
                 ("phase", &|row| row.phase.clone()),
                 ("calls", &|row| row.calls.to_string()),
                 ("ms", &|row| format!("{:.3}", Digits(row.ms))),
-                ("GFLOP/s", &|row| giga(reached(row, roof).flops_per_s)),
-                ("GB/s", &|row| giga(reached(row, roof).bytes_per_s)),
-                ("FLOP/byte", &|row| figure(reached(row, roof).intensity, 2)),
+                ("GFLOP/s", &|row| giga(reached(row, peaks).flops_per_s)),
+                ("GB/s", &|row| giga(reached(row, peaks).bytes_per_s)),
+                ("FLOP/byte", &|row| figure(reached(row, peaks).intensity)),
                 ("of the roof", &|row| {
-                    or_dash(reached(row, roof).share, percent)
+                    or_dash(reached(row, peaks).share, percent)
                 }),
             ],
         );
-        let roof_text = match roof {
-            None => format!(
-                "The roof: {}.",
-                absent("this device's peaks were not known")
-            ),
-            Some(roof) => format!(
-                "The roof: {:.1} GFLOP/s{} and {:.1} GB/s, measured on {} on the {} clock{} (best of {}; medians {:.1} and {:.1}). \
-                 A dash: the work is not known there, or it is faster than a peak that was measured beside other programs.",
-                Digits(roof.flops.best / 1e9),
-                roof.matrix_cores.map_or_else(String::new, |peak| {
-                    format!(" ({:.1} in f16 on matrix cores)", Digits(peak.best / 1e9))
-                }),
-                Digits(roof.bytes.best / 1e9),
-                roof.date,
-                roof.clock,
-                roof.load().map_or("", |_| ", beside other programs"),
-                roof.flops.n,
-                Digits(roof.flops.median / 1e9),
-                Digits(roof.bytes.median / 1e9),
-            ),
-        };
         vec![
             SheetBlock::Intro(format!(
-                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, coverage {:.0} % of {}, unbracketed {:.2} ms.",
-                k.launches,
-                k.unique,
-                Digits(k.device_ms),
-                k.clock,
-                Digits(100.0 * k.coverage),
-                step_of(k.coverage),
-                Digits(k.unbracketed_ms)
+                "One profiled step: {} launches, {} kinds, {:.2} ms on the {} clock, \
+                 coverage {:.0} % of {}, unbracketed {:.2} ms.",
+                profile.launches,
+                profile.unique,
+                Digits(profile.device_ms),
+                profile.clock,
+                Digits(100.0 * profile.coverage),
+                step_of(profile.coverage),
+                Digits(profile.unbracketed_ms)
             )),
             SheetBlock::Table(table),
-            SheetBlock::Intro(roof_text),
+            SheetBlock::Intro(peaks_in_words(peaks)),
         ]
     }
+}
+
+/// Returns the speed and the times of a step as rows of a name and a value.
+fn throughput_rows(throughput: &Throughput) -> Vec<(&'static str, String)> {
+    let speed = Digits(throughput.samples_per_s);
+    let samples = format!(
+        "{speed:.2} ({}, clock {})",
+        throughput.state, throughput.clock
+    );
+    let ms = &throughput.step_ms;
+    let [median, p25, p75, p95] = [ms.median, ms.p25, ms.p75, ms.p95].map(Digits);
+    let step = format!(
+        "median {median:.3}, quartiles {p25:.3} to {p75:.3}, p95 {p95:.3}, n = {}",
+        ms.n
+    );
+    let mut rows = vec![("samples/s", samples), ("step, ms", step)];
+    if let Some(phases) = &throughput.phases {
+        let [forward, backward] = [phases.forward, phases.backward].map(Digits);
+        let [optimizer, rest] = [phases.optimizer, phases.residual].map(Digits);
+        let times = format!("{forward:.3}, {backward:.3}, {optimizer:.3}, {rest:+.3}");
+        rows.push(("forward, backward, optimizer, unaccounted, ms", times));
+    }
+    rows
+}
+
+/// Returns a sentence about the measured peaks of the device, or about their absence.
+fn peaks_in_words(peaks: Option<&Peaks>) -> String {
+    let Some(peaks) = peaks else {
+        let unknown = absent("this device's peaks were not known");
+        return format!("The roof: {unknown}.");
+    };
+    let matrix_cores = peaks.matrix_cores.map_or_else(String::new, |peak| {
+        format!(" ({:.1} in f16 on matrix cores)", Digits(peak.best / 1e9))
+    });
+    let load = peaks.load().map_or("", |_| ", beside other programs");
+    format!(
+        "The roof: {:.1} GFLOP/s{matrix_cores} and {:.1} GB/s, measured on {} on the {} clock{load} \
+         (best of {}; medians {:.1} and {:.1}). A dash means that the work of the row is unknown, \
+         or that the row is faster than a peak that was measured beside other programs.",
+        Digits(peaks.flops.best / 1e9),
+        Digits(peaks.bytes.best / 1e9),
+        peaks.date,
+        peaks.clock,
+        peaks.flops.n,
+        Digits(peaks.flops.median / 1e9),
+        Digits(peaks.bytes.median / 1e9),
+    )
 }

@@ -1,9 +1,10 @@
-//! What the instructor does on the board: what is chosen, asked and typed there, and which orders the room gets.
+//! The instructor's actions on the board. Some change only the screen, such as a mark or a line that is typed; others give the room an
+//! order.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
 
-use crate::class::board::{Board, Crowd, ParticipantRow, offer_of};
+use crate::class::board::{Board, Crowd, ParticipantRow, stage_in_words};
 use crate::class::record::{InstructorRequest, Question};
 use crate::tui::keys::board::{BoardAction, key_of};
 
@@ -12,7 +13,7 @@ use crate::tui::keys::board::{BoardAction, key_of};
 pub struct BoardView {
     /// The places where learners join: `http://HOST:PORT/CODE` for each address of this machine, or the room's folder.
     pub places: Vec<String>,
-    /// The names of the interfaces of this machine to which these addresses belong.
+    /// The name of the network interface of each place, such as `eth0`; empty where it is unknown.
     pub interfaces: Vec<String>,
     /// The index of the place that is shown large.
     pub place: usize,
@@ -20,25 +21,25 @@ pub struct BoardView {
     pub reached: BTreeSet<String>,
     /// Seconds since the room was opened here.
     pub open_s: u64,
-    /// The part that the instructor turned the wall to; `None` for what the class does now.
+    /// The part of the wall that the instructor chose; `None` to follow the class.
     pub wall: Option<WallPart>,
     /// The warnings that were dismissed.
     pub dismissed: BTreeSet<String>,
-    /// The questions that were prepared.
+    /// The questions that the instructor prepared in a file.
     pub prepared: Vec<Question>,
-    /// The index of the prepared question that is offered while a question is typed.
+    /// The index of the prepared question that fills the line when a question is typed.
     pub offered: usize,
     /// The instructor's own addresses, with the key. They are shown alone, never beside what a class may see.
-    pub own: Vec<String>,
+    pub own_addresses: Vec<String>,
     pub screen: BoardScreen,
     /// The index of the marked stage.
     pub marked: usize,
     /// The id of the chosen participant; `None` until a key chooses one.
     pub chosen: Option<String>,
-    /// The ids of the participants that are selected, to be removed together.
+    /// The ids of the participants who are selected, to be removed together.
     pub selected: BTreeSet<String>,
-    /// The order that the same key gives when it is pressed again.
-    pub asked: Option<Confirmation>,
+    /// The order that is given if its key is pressed again now.
+    pub unconfirmed: Option<Confirmation>,
     /// The purpose of the line that is being typed, and the line.
     pub typing: Option<(Typing, String)>,
     /// The last message.
@@ -52,13 +53,13 @@ pub enum BoardScreen {
     Board,
     /// The screen that says how to join.
     Join,
-    /// The screen for the class, with nothing that is not for the class.
+    /// The screen for the class. It shows only what the class may see.
     Wall,
     /// The instructor's own addresses.
     Own,
 }
 
-/// A part of what the class does, which fills the wall.
+/// A part of the class's work. One of them fills the wall.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WallPart {
     Join,
@@ -70,8 +71,9 @@ pub enum WallPart {
 impl WallPart {
     const ALL: [Self; 4] = [Self::Join, Self::Vote, Self::Hands, Self::Race];
 
-    /// Returns what the class does now: a vote before a race, and how to join if it does nothing.
-    pub(super) fn shown_on(board: &Board) -> Self {
+    /// Returns the part for what the class does now. An open vote comes first, then a race, raised hands and a closed vote; if there is none
+    /// of these, the wall shows how to join.
+    pub(super) fn now(board: &Board) -> Self {
         let vote = board.vote.as_ref();
         if vote.is_some_and(|vote| vote.open) {
             Self::Vote
@@ -129,36 +131,36 @@ impl BoardView {
 
     /// Returns true if the room ends with this program.
     pub(super) fn serves(&self) -> bool {
-        !self.own.is_empty()
+        !self.own_addresses.is_empty()
     }
 
-    /// Turns the wall to another part of what the class does.
+    /// Turns the wall to another part, `by` places further on.
     fn turn_wall(&mut self, by: i32, board: &Board) {
-        let shown = self.wall.unwrap_or(WallPart::shown_on(board));
-        let at = WallPart::ALL.iter().position(|part| *part == shown);
-        let next = turned(at.unwrap_or(0), by, WallPart::ALL.len());
+        let shown = self.wall.unwrap_or(WallPart::now(board));
+        let index = WallPart::ALL.iter().position(|part| *part == shown);
+        let next = turned(index.unwrap_or(0), by, WallPart::ALL.len());
         self.wall = WallPart::ALL.get(next).copied();
     }
 
-    /// Marks the stage this many places further on.
+    /// Marks the stage `by` places further on.
     fn mark(&mut self, by: i32, board: &Board) {
         let last = board.stages.len().saturating_sub(1);
         self.marked = self.marked.saturating_add_signed(by as isize).min(last);
     }
 
-    /// Chooses the participant this many rows further down.
+    /// Chooses the participant `by` rows further down, or the first participant if nobody is chosen yet.
     fn choose(&mut self, by: i32, board: &Board) {
-        let at = match self.chosen(board) {
-            Some(at) => at.saturating_add_signed(by as isize),
+        let index = match self.chosen(board) {
+            Some(index) => index.saturating_add_signed(by as isize),
             None => 0,
         };
         let last = board.rows.len().saturating_sub(1);
-        self.chosen = board.rows.get(at.min(last)).map(|row| row.id.clone());
+        self.chosen = board.rows.get(index.min(last)).map(|row| row.id.clone());
     }
 
     /// Adds the chosen participant to the selection or removes them from it, and chooses the next one.
     fn select_chosen(&mut self, board: &Board) {
-        if let Some(row) = self.chosen(board).and_then(|at| board.rows.get(at))
+        if let Some(row) = self.chosen(board).and_then(|index| board.rows.get(index))
             && !self.selected.remove(&row.id)
         {
             self.selected.insert(row.id.clone());
@@ -166,26 +168,24 @@ impl BoardView {
         self.choose(1, board);
     }
 
-    /// Selects everybody whose name has these letters, or nobody if there are none. Returns a message about them.
+    /// Selects everybody whose name contains these letters, or nobody if there are no letters. Returns a message about the selection.
     fn select_named(&mut self, letters: &str, board: &Board) -> String {
-        let letters = letters.trim().to_lowercase();
+        let part = letters.trim().to_lowercase();
         self.selected.clear();
         for row in &board.rows {
-            if !letters.is_empty() && row.name.to_lowercase().contains(&letters) {
+            if !part.is_empty() && row.name.to_lowercase().contains(&part) {
                 self.selected.insert(row.id.clone());
             }
         }
-        let (remove, again) = (
-            key_of(BoardAction::Remove),
-            key_of(BoardAction::SelectNamed),
-        );
+        let remove = key_of(BoardAction::Remove);
+        let again = key_of(BoardAction::SelectNamed);
         match self.selected.len() {
             0 => "Selected nobody".to_owned(),
             n => format!("Selected {n} · {remove}: remove them · {again} and enter: select nobody"),
         }
     }
 
-    /// Writes another prepared question into the line.
+    /// Writes the prepared question `by` places further on into the line.
     fn offer_question(&mut self, by: i32) {
         if let Some((Typing::Question, line)) = &mut self.typing {
             self.offered = turned(self.offered, by, self.prepared.len());
@@ -195,7 +195,7 @@ impl BoardView {
         }
     }
 
-    /// Begins to type a line.
+    /// Begins a line to type. A question begins with the prepared question that is offered.
     fn begin_typing(&mut self, purpose: Typing) {
         let prepared = match purpose {
             Typing::Question => self.prepared.get(self.offered),
@@ -216,9 +216,9 @@ impl BoardView {
     }
 }
 
-/// Returns the index this many places further on in a list that is a circle.
-fn turned(at: usize, by: i32, length: usize) -> usize {
-    (at as i32 + by).rem_euclid(length.max(1) as i32) as usize
+/// Returns the index `by` places further on in a list whose end continues at its beginning.
+fn turned(index: usize, by: i32, length: usize) -> usize {
+    (index as i32 + by).rem_euclid(length.max(1) as i32) as usize
 }
 
 /// The room behind the board.
@@ -244,7 +244,7 @@ pub fn act(
     board: &Board,
     view: &mut BoardView,
 ) -> Option<String> {
-    let confirmed = view.asked.take();
+    let confirmed = view.unconfirmed.take();
     match action {
         BoardAction::Mark(by) if view.screen == BoardScreen::Wall => view.turn_wall(by, board),
         BoardAction::Mark(by) => view.mark(by, board),
@@ -273,36 +273,21 @@ pub fn act(
             view.notice = None;
         }
         BoardAction::Quit => {
-            view.asked = Some(Confirmation::Quit);
+            view.unconfirmed = Some(Confirmation::Quit);
             return Some(question_before_quitting(board, view));
         }
         BoardAction::Remove => {
             return remove(confirmed == Some(Confirmation::Remove), room, board, view);
         }
         BoardAction::Take => return take_line(room, board, view),
-        BoardAction::Vote => {
-            let is_open = board.vote.as_ref().is_some_and(|vote| vote.open);
-            let order = if is_open {
-                InstructorRequest::CloseVote
-            } else {
-                InstructorRequest::OpenVote(board.stages.get(view.marked)?.id.clone())
-            };
-            return room.order(order).err();
+        BoardAction::Answer => return show_answer(room, board),
+        BoardAction::Undo => {
+            return give(InstructorRequest::Undo, "Took the last order back", room);
         }
-        BoardAction::Answer => {
-            let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
-                return Some("Close the vote; then its answer can be shown".to_owned());
-            };
-            let (stage, reason) = room.answer(vote.stage)?;
-            let answer = InstructorRequest::ShowAnswer { stage, reason };
-            return room.order(answer).err();
-        }
-        BoardAction::Offer => {
-            let marked = board.stages.get(view.marked)?;
-            let is_offered = board.offer == Some(offer_of(marked.number, &marked.title));
-            let offer = InstructorRequest::Offer((!is_offered).then(|| marked.id.clone()));
-            return room.order(offer).err();
-        }
+        BoardAction::Close => return close_or_open(room, board),
+        BoardAction::RemoveCrowd => return remove_crowd(room, board),
+        BoardAction::Vote => return room.order(next_vote(board, view)?).err(),
+        BoardAction::Offer => return room.order(next_offer(board, view)?).err(),
         BoardAction::Race => return room.order(InstructorRequest::Race(None)).err(),
         BoardAction::Lock => return room.order(InstructorRequest::Lock(!board.locked)).err(),
         BoardAction::Names => {
@@ -310,43 +295,69 @@ pub fn act(
             return room.order(InstructorRequest::RequireNames(required)).err();
         }
         BoardAction::LetIn => return room.order(InstructorRequest::LetIn).err(),
-        BoardAction::Undo => {
-            return give(InstructorRequest::Undo, "Took the last order back", room);
-        }
-        BoardAction::Close if board.closed => {
-            return give(
-                InstructorRequest::Close(false),
-                "Opened the room again",
-                room,
-            );
-        }
-        BoardAction::Close => {
-            let (undo, open) = (undo_in_words(), key_of(BoardAction::Close));
-            let said = format!("Closed the room and its vote · {undo} · {open}: open it again");
-            return give(InstructorRequest::Close(true), &said, room);
-        }
-        BoardAction::RemoveCrowd => {
-            let Some(Crowd { address, people }) = &board.crowd else {
-                let why = "The board warns of no address now, so there is nobody to remove";
-                return Some(why.to_owned());
-            };
-            let said = format!("Removed {people} from {address} · {}", undo_in_words());
-            let order = InstructorRequest::RemoveFrom(address.clone());
-            return give(order, &said, room);
-        }
     }
     None
 }
 
-/// Returns the key that takes an order back.
+/// Returns the order that closes the open vote, or else opens a vote on the marked stage.
+fn next_vote(board: &Board, view: &BoardView) -> Option<InstructorRequest> {
+    if board.vote.as_ref().is_some_and(|vote| vote.open) {
+        return Some(InstructorRequest::CloseVote);
+    }
+    let marked = board.stages.get(view.marked)?;
+    Some(InstructorRequest::OpenVote(marked.id.clone()))
+}
+
+/// Returns the order that offers the marked stage to everybody, or takes this offer back.
+fn next_offer(board: &Board, view: &BoardView) -> Option<InstructorRequest> {
+    let marked = board.stages.get(view.marked)?;
+    let is_offered = board.offer == Some(stage_in_words(marked.number, &marked.title));
+    let offered = (!is_offered).then(|| marked.id.clone());
+    Some(InstructorRequest::Offer(offered))
+}
+
+/// Shows the right choice of the vote that is closed. Returns a message if this is not possible.
+fn show_answer(room: &mut dyn RoomControl, board: &Board) -> Option<String> {
+    let Some(vote) = board.vote.as_ref().filter(|vote| !vote.open) else {
+        return Some("Close the vote; then its answer can be shown".to_owned());
+    };
+    let (stage, reason) = room.answer(vote.stage)?;
+    let answer = InstructorRequest::ShowAnswer { stage, reason };
+    room.order(answer).err()
+}
+
+/// Closes the room, or opens a closed room again. Returns a message.
+fn close_or_open(room: &mut dyn RoomControl, board: &Board) -> Option<String> {
+    let order = InstructorRequest::Close(!board.closed);
+    if board.closed {
+        return give(order, "Opened the room again", room);
+    }
+    let undo = undo_in_words();
+    let open = key_of(BoardAction::Close);
+    let message = format!("Closed the room and its vote · {undo} · {open}: open it again");
+    give(order, &message, room)
+}
+
+/// Removes everybody who joined from the address of the warning. Returns a message.
+fn remove_crowd(room: &mut dyn RoomControl, board: &Board) -> Option<String> {
+    let Some(Crowd { address, people }) = &board.crowd else {
+        let why = "The board warns of no address now, so there is nobody to remove";
+        return Some(why.to_owned());
+    };
+    let message = format!("Removed {people} from {address} · {}", undo_in_words());
+    let order = InstructorRequest::RemoveFrom(address.clone());
+    give(order, &message, room)
+}
+
+/// Returns the key that takes back the last order, in words.
 fn undo_in_words() -> String {
     format!("{}: undo, for a minute", key_of(BoardAction::Undo))
 }
 
-/// Gives an order. Returns why it is not possible, or else `said`.
-fn give(order: InstructorRequest, said: &str, room: &mut dyn RoomControl) -> Option<String> {
-    let failed = room.order(order).err();
-    failed.or_else(|| Some(said.to_owned()))
+/// Gives an order. Returns the reason why it is not possible, or else `message`.
+fn give(order: InstructorRequest, message: &str, room: &mut dyn RoomControl) -> Option<String> {
+    let refusal = room.order(order).err();
+    refusal.or_else(|| Some(message.to_owned()))
 }
 
 /// Removes participants once the key was pressed twice. Returns a message.
@@ -368,19 +379,21 @@ fn remove(
     };
     let key = key_of(BoardAction::Remove);
     if !is_confirmed {
-        view.asked = Some(Confirmation::Remove);
+        view.unconfirmed = Some(Confirmation::Remove);
         return Some(format!(
             "{key} again: remove {who} and keep them out · any other key: cancel"
         ));
     }
     let ids = rows.iter().map(|row| row.id.clone()).collect();
-    let (undo, let_in) = (undo_in_words(), key_of(BoardAction::LetIn));
-    let said = format!("Removed and kept out: {who} · {undo} · {let_in}: let everybody in again");
+    let undo = undo_in_words();
+    let let_in = key_of(BoardAction::LetIn);
+    let message =
+        format!("Removed and kept out: {who} · {undo} · {let_in}: let everybody in again");
     view.selected.clear();
-    give(InstructorRequest::Remove(ids), &said, room)
+    give(InstructorRequest::Remove(ids), &message, room)
 }
 
-/// Takes the line that was typed. Returns a message.
+/// Carries out the order of the line that was typed. Returns a message, if there is one.
 fn take_line(room: &mut dyn RoomControl, board: &Board, view: &mut BoardView) -> Option<String> {
     let (purpose, line) = view.typing.take()?;
     match purpose {
@@ -406,7 +419,8 @@ fn question_before_quitting(board: &Board, view: &BoardView) -> String {
     let key = key_of(BoardAction::Quit);
     if view.serves() {
         format!(
-            "{key} again: end the class for {} here (`--resume` opens it again) · any other key: cancel",
+            "{key} again: end the class for {} here (`--resume` opens it again) · \
+             any other key: cancel",
             board.here
         )
     } else {
@@ -416,7 +430,7 @@ fn question_before_quitting(board: &Board, view: &BoardView) -> String {
     }
 }
 
-/// Returns the warnings of the board.
+/// Returns the warnings of the board, each in one sentence.
 pub(super) fn warnings(board: &Board) -> Vec<String> {
     let mut warnings = Vec::new();
     if let Some(Crowd { address, people }) = &board.crowd {
@@ -427,7 +441,8 @@ pub(super) fn warnings(board: &Board) -> Vec<String> {
             ""
         };
         warnings.push(format!(
-            "{people} from one address ({address}{tunnel}) · {}: remove them all · {}: let nobody else in · {}: dismiss this",
+            "{people} from one address ({address}{tunnel}) · {}: remove them all · \
+             {}: let nobody else in · {}: dismiss this",
             key_of(BoardAction::RemoveCrowd),
             key_of(BoardAction::Lock),
             key_of(BoardAction::Dismiss),

@@ -1,5 +1,5 @@
-//! How to join, for the projector: the code in large letters, a QR code that opens the address on a phone, and other addresses of
-//! this machine. It shows nothing that is for the instructor only.
+//! The screen for a projector that says how to join. It has the code of the room in large letters, a QR code that opens the address on a
+//! phone, and other addresses of this machine. It shows nothing that only the instructor may see.
 
 use qrcode::bits::Bits;
 use qrcode::{EcLevel, QrCode, Version};
@@ -15,14 +15,14 @@ use crate::tui::symbols::half_blocks;
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 
-/// The light modules around a QR code: four by its standard; two still read well, and leave room at 60 by 16.
-const QUIET: usize = 2;
-/// The columns that stay beside a QR code.
-const BESIDE: u16 = 24;
-/// The seconds without a phone after which the view says what may be wrong.
+/// The number of light modules around a QR code. The standard asks for four; cameras read two well, and a screen of 60 by 16 has room for them.
+const MARGIN: usize = 2;
+/// The columns that stay free beside a QR code.
+const COLUMNS_BESIDE_CODE: u16 = 24;
+/// The seconds after which the screen says what may be wrong, if no phone has come.
 const PATIENCE_S: u64 = 30;
 
-/// Draws the view.
+/// Draws the screen.
 pub(super) fn draw(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -31,57 +31,57 @@ pub(super) fn draw(
     theme: &Theme,
 ) {
     let mut rest = beside_code(frame, area, view, theme);
-    let wide = usize::from(rest.width);
+    let columns = usize::from(rest.width);
     let mut title = Line::styled("join the class", theme.heading);
     if !board.opened.is_empty() {
         title.push_span(Span::styled(format!("  {}", board.opened), theme.dim));
     }
     let here = Line::styled(format!("{} here", board.here), theme.strong);
     put(frame, take_top(&mut rest, 2), vec![title, here]);
-    let reached = reached_lines(view, wide, theme);
+    let reached = reached_lines(view, columns, theme);
     put(frame, take_top(&mut rest, height(reached.len())), reached);
     if let Some(code) = link(view).and_then(|link| link.rsplit('/').next()) {
         draw_code(frame, &mut rest, code, theme);
     }
-    put(frame, rest, place_lines(view, wide, theme));
+    put(frame, rest, place_lines(view, columns, theme));
 }
 
-/// Draws the code to type, large if there is room, and takes the rows off `rest`.
+/// Draws the code to type, large where it fits, and takes its rows off `rest`.
 fn draw_code(frame: &mut Frame<'_>, rest: &mut Rect, code: &str, theme: &Theme) {
     let size = digits::size(code, rest.width, rest.height / 3);
     if size > 0 {
         let area = take_top(rest, digits::rows(size) + 1);
-        let at = (area.x, area.y);
-        digits::draw(frame.buffer_mut(), at, code, size, theme.strong);
+        let corner = (area.x, area.y);
+        digits::draw(frame.buffer_mut(), corner, code, size, theme.strong);
     } else {
         let line = Line::styled(format!("code  {code}"), theme.strong);
         put(frame, take_top(rest, 1), line);
     }
 }
 
-/// Returns the addresses, the chosen one first with its command.
-fn place_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the addresses. The chosen one comes first, with the command that joins there.
+fn place_lines(view: &BoardView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let mut lines = vec![Line::styled("in a terminal, with a nickname:", theme.dim)];
-    let interface = |at: usize| match view.interfaces.get(at).map(String::as_str) {
+    let interface = |index: usize| match view.interfaces.get(index).map(String::as_str) {
         None | Some("") => String::new(),
         Some(name) => format!(" ({name})"),
     };
-    for further in 0..view.places.len() {
-        let at = (view.place + further) % view.places.len();
-        let place = &view.places[at];
-        let (said, style) = if further == 0 {
-            let said = format!("perflings --room {place} --name NICKNAME");
-            (said, theme.strong)
+    for distance in 0..view.places.len() {
+        let index = (view.place + distance) % view.places.len();
+        let place = &view.places[index];
+        let span = if distance == 0 {
+            let command = format!("perflings --room {place} --name NICKNAME");
+            Span::styled(command, theme.strong)
         } else {
-            // The same code is at each address.
-            (format!("or {place}{}", interface(at)), theme.text)
+            Span::styled(format!("or {place}{}", interface(index)), theme.text)
         };
-        lines.extend(text::wrap(&[Span::styled(said, style)], wide, "", "  "));
+        lines.extend(text::wrap(&[span], columns, "", "  "));
     }
     if view.places.len() > 1 {
         let key = key_of(BoardAction::NextPlace);
-        let said = format!("{key}: the next address{}", interface(view.place));
-        lines.push(Line::styled(said, theme.dim));
+        let shown = interface(view.place);
+        let hint = format!("{key}: change this address{shown}");
+        lines.push(Line::styled(hint, theme.dim));
     }
     lines
 }
@@ -94,34 +94,35 @@ fn link(view: &BoardView) -> Option<&String> {
 
 /// Returns the `HOST:PORT` of an address; empty for a folder.
 fn host(place: &str) -> &str {
-    let after = place.strip_prefix("http://").unwrap_or_default();
-    after.split('/').next().unwrap_or_default()
+    let host_and_code = place.strip_prefix("http://").unwrap_or_default();
+    host_and_code.split('/').next().unwrap_or_default()
 }
 
-/// Returns whether a phone has come, and what may be wrong if none has.
-fn reached_lines(view: &BoardView, wide: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns a sentence about the phones that have reached the room, or about what may be wrong if none has come for a while.
+fn reached_lines(view: &BoardView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let Some(link) = link(view) else {
         return Vec::new();
     };
-    // A tunnel may tell the room another name than the one that phones type.
+    // A tunnel may report another name to the room than the one that phones type.
     let is_listed = |reached: &String| view.places.iter().any(|place| host(place) == reached);
     let unlisted = view.reached.iter().find(|reached| !is_listed(reached));
-    let (said, style) = if view.reached.contains(host(link)) {
+    let (sentence, style) = if view.reached.contains(host(link)) {
         ("a phone reached this address".to_owned(), theme.good)
     } else if let Some(other) = unlisted {
         (format!("a phone reached the room, as {other}"), theme.good)
     } else if view.open_s < PATIENCE_S {
-        let said = "open the address on a phone, or scan the code";
-        (said.to_owned(), theme.dim)
+        let invitation = "open the address on a phone, or scan the code";
+        (invitation.to_owned(), theme.dim)
     } else {
-        let said = "No phone has reached this address. A firewall here may refuse it, or the network may keep its clients apart: \
-                    try the next address, a hotspot, a tunnel (--address), or a shared folder";
-        (said.to_owned(), theme.warning)
+        let advice = "No phone has reached this address. A firewall here may refuse it, \
+                      or the network may keep its clients apart: \
+                      try the next address, a hotspot, a tunnel (--address), or a shared folder";
+        (advice.to_owned(), theme.warning)
     };
-    text::wrapped(&said, style, wide)
+    text::wrapped(&sentence, style, columns)
 }
 
-/// Draws the QR code as large as fits. Returns the area that is left beside it.
+/// Draws the QR code as large as it fits. Returns the area beside it.
 pub(super) fn beside_code(
     frame: &mut Frame<'_>,
     area: Rect,
@@ -129,43 +130,41 @@ pub(super) fn beside_code(
     theme: &Theme,
 ) -> Rect {
     let mut rest = area;
-    // A half block is two modules; ASCII has none.
-    let link = if theme.symbols.ascii {
-        None
-    } else {
-        link(view)
-    };
-    let room = (area.width.saturating_sub(BESIDE), area.height);
-    if let Some(rows) = link.and_then(|link| code_rows(link, room)) {
-        let wide = rows.first().map_or(0, |row| text::width(row));
+    // The code is drawn in half blocks, which ASCII does not have.
+    let size = (area.width.saturating_sub(COLUMNS_BESIDE_CODE), area.height);
+    if !theme.symbols.ascii
+        && let Some(link) = link(view)
+        && let Some(rows) = code_rows(link, size)
+    {
+        let columns = rows.first().map_or(0, |row| text::width(row));
+        let code = take_left(&mut rest, height(columns));
         let lines = rows.into_iter().map(|row| Line::styled(row, theme.scanned));
-        let code = take_left(&mut rest, height(wide));
         put(frame, code, lines.collect::<Vec<_>>());
     }
     take_left(&mut rest, 2);
     rest
 }
 
-/// Returns the QR code of an address, as it is typed, in rows of half blocks, a dark module inked: as large as fits into columns and
-/// rows, and with the medium correction of errors if that fits. `None` if no code fits.
+/// Returns the QR code of an address in rows of half blocks. A dark module is inked. The code is as large as it fits into columns and
+/// rows, and has the medium correction of errors where that fits. `None` if no code fits.
 fn code_rows(link: &str, (columns, rows): (u16, u16)) -> Option<Vec<String>> {
     let fitting = |level| {
         let code = code_of(link, level)?;
-        let side = height(code.width() + 2 * QUIET);
+        let side = height(code.width() + 2 * MARGIN);
         let size = (columns / side).min(2 * rows / side);
         (size > 0).then_some((code, usize::from(size)))
     };
     let (code, size) = fitting(EcLevel::M).or_else(|| fitting(EcLevel::L))?;
     let modules = code.width();
-    let module_at = |at: usize| {
-        let module = (at / size).checked_sub(QUIET)?;
+    let module_at = |dot: usize| {
+        let module = (dot / size).checked_sub(MARGIN)?;
         (module < modules).then_some(module)
     };
     let is_dark = |x: usize, y: usize| match (module_at(x), module_at(y)) {
         (Some(x), Some(y)) => code[(x, y)] == qrcode::Color::Dark,
         _ => false,
     };
-    let side = (modules + 2 * QUIET) * size;
+    let side = (modules + 2 * MARGIN) * size;
     let row = |y: usize| -> String {
         (0..side)
             .map(|x| half_blocks(is_dark(x, y), is_dark(x, y + 1)))
@@ -174,7 +173,7 @@ fn code_rows(link: &str, (columns, rows): (u16, u16)) -> Option<Vec<String>> {
     Some((0..side).step_by(2).map(row).collect())
 }
 
-/// Returns the smallest code of an address: what is between its letters, digits and dots, takes fewer bits in the alphanumeric mode.
+/// Returns the smallest code of an address. A host that consists of digits, dots and colons takes fewer bits in the alphanumeric mode.
 fn code_of(link: &str, level: EcLevel) -> Option<QrCode> {
     let (scheme, rest) = link.split_at(link.find(':')?);
     let (host, code) = rest.split_at(rest.rfind('/')? + 1);
@@ -200,13 +199,9 @@ mod tests {
     const LINK: &str = "http://192.168.100.205:7878/abcd2345";
 
     #[test]
-    fn a_phone_that_came_through_a_tunnel_is_told_under_any_name() {
-        let theme = Theme::new(
-            crate::app::ThemeName::Dark,
-            crate::app::Markers::Braille,
-            crate::tui::theme::Terminal::default(),
-        );
-        let said = |reached: &[&str]| {
+    fn a_phone_that_came_through_a_tunnel_is_shown_under_the_name_that_the_tunnel_reports() {
+        let theme = Theme::plain(crate::app::Markers::Braille);
+        let sentence = |reached: &[&str]| {
             let view = BoardView {
                 places: vec![LINK.to_owned(), "http://vote.example/abcd2345".to_owned()],
                 place: 1,
@@ -217,24 +212,25 @@ mod tests {
             let lines = reached_lines(&view, 200, &theme);
             lines.iter().map(ToString::to_string).collect::<String>()
         };
-        assert!(said(&[]).starts_with("No phone"));
+        assert!(sentence(&[]).starts_with("No phone"));
         // A phone at another listed address says nothing about this one.
-        assert!(said(&["192.168.100.205:7878"]).starts_with("No phone"));
-        assert_eq!(said(&["vote.example"]), "a phone reached this address");
+        assert!(sentence(&["192.168.100.205:7878"]).starts_with("No phone"));
+        assert_eq!(sentence(&["vote.example"]), "a phone reached this address");
         assert_eq!(
-            said(&["localhost:7878"]),
+            sentence(&["localhost:7878"]),
             "a phone reached the room, as localhost:7878"
         );
     }
 
     #[test]
-    fn an_address_fits_beside_its_words_on_the_smallest_screen() {
+    fn a_code_fits_the_smallest_screen_and_grows_with_the_screen() {
         let small = code_rows(LINK, (36, 15)).expect("a code");
         assert!(small.len() <= 15, "{}", small.len());
+        // Version 2 has 25 modules, and the margin takes two on each side.
         assert!(small.iter().all(|row| row.chars().count() == 29));
-        // The three corners by which a camera finds it.
+        // A camera finds the code by the squares in its corners.
         assert!(small[1].starts_with("  █▀▀▀▀▀█") && small[1].ends_with("█▀▀▀▀▀█  "));
-        // With more room it corrects more errors, and then it grows.
+        // A larger code first corrects more errors, and then its modules grow.
         let medium = code_rows(LINK, (60, 23)).expect("a code");
         assert_eq!(medium.len(), 17);
         let large = code_rows(LINK, (100, 36)).expect("a code");

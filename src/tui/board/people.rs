@@ -13,7 +13,6 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::units::or_dash;
 
-#[rustfmt::skip]
 const COLUMNS: [FigureColumn; 7] = [
     ("at", 12),
     ("for", 12),
@@ -25,9 +24,10 @@ const COLUMNS: [FigureColumn; 7] = [
 ];
 /// The indices of the columns, the most important one first.
 const ORDER: [usize; 7] = [0, 6, 1, 2, 5, 3, 4];
-/// The least width of a name, and by how much it may grow.
+/// The smallest width of the column of names.
 const NAME: usize = 16;
-const MORE_NAME: usize = 12;
+/// The columns by which the column of names may grow.
+const NAME_GROWTH: usize = 12;
 
 /// Draws the rows that fit, with the chosen participant among them.
 pub(super) fn draw(
@@ -38,33 +38,33 @@ pub(super) fn draw(
     theme: &Theme,
 ) {
     let mut rest = area;
-    let wide = usize::from(rest.width);
-    let title = take_top(&mut rest, 1);
-    // Below the title stands the head of the table.
-    let high = usize::from(rest.height.saturating_sub(1));
+    let width = usize::from(rest.width);
+    let title_area = take_top(&mut rest, 1);
+    // The head of the table takes one more row.
+    let visible = usize::from(rest.height.saturating_sub(1));
     let chosen = view.chosen(board);
-    let skipped = chosen.map_or(0, |at| (at + 1).saturating_sub(high));
+    let skipped = chosen.map_or(0, |index| (index + 1).saturating_sub(visible));
     let all = board.rows.len();
-    let last = all.min(skipped + high);
-    let said = if last - skipped < all {
+    let last = all.min(skipped + visible);
+    let title = if last - skipped < all {
         format!("participants {} to {last} of {all}", skipped + 1)
     } else {
         "participants".to_owned()
     };
-    put(frame, title, rule(&said, wide, theme));
+    put(frame, title_area, rule(&title, width, theme));
     if board.rows.is_empty() {
         let line = Line::styled(" nobody has joined yet", theme.dim);
         return put(frame, rest, line);
     }
-    let mut room = wide.saturating_sub(1 + NAME);
-    let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
-    let name = NAME + room.min(MORE_NAME);
-    let device = room.saturating_sub(MORE_NAME + 2);
+    let mut spare = width.saturating_sub(1 + NAME);
+    let columns = Columns::fit(COLUMNS, &ORDER, &mut spare);
+    let name_width = NAME + spare.min(NAME_GROWTH);
+    let device_width = spare.saturating_sub(NAME_GROWTH + 2);
     let heads = format!(
         " {}{}  {}",
-        text::left("name", name),
+        text::left("name", name_width),
         columns.heads(),
-        text::cut("device", device)
+        text::cut("device", device_width)
     );
     put(
         frame,
@@ -72,40 +72,43 @@ pub(super) fn draw(
         Line::styled(heads, theme.dim),
     );
     let mut lines = Vec::new();
-    for (at, row) in board.rows.iter().enumerate().skip(skipped).take(high) {
+    let rows = board.rows.iter().enumerate();
+    for (index, row) in rows.skip(skipped).take(visible) {
         let is_selected = view.selected.contains(&row.id);
         let style = match row.presence {
-            _ if chosen == Some(at) || is_selected => theme.selected,
+            _ if chosen == Some(index) || is_selected => theme.selected,
             Presence::Here => theme.text,
             Presence::Away | Presence::Left => theme.dim,
         };
         let mark = if is_selected { "*" } else { " " };
-        let named = format!("{mark}{}", text::name(&row.name, name));
-        let mut spans = vec![Span::styled(named, style)];
+        let name = format!("{mark}{}", text::name(&row.name, name_width));
+        let mut spans = vec![Span::styled(name, style)];
         spans.extend(columns.cells(cells(row, style, theme)));
-        let on = format!("  {}", text::shorten(&row.device, device));
-        spans.push(Span::styled(on, theme.dim));
+        let device = format!("  {}", text::shorten(&row.device, device_width));
+        spans.push(Span::styled(device, theme.dim));
         lines.push(Line::from(spans));
     }
     put(frame, rest, lines);
 }
 
-/// Returns the cells of `COLUMNS`.
+/// Returns the cells of a participant in the order of `COLUMNS`.
 fn cells(row: &ParticipantRow, style: Style, theme: &Theme) -> [(String, Style); 7] {
-    let at = match row.presence {
+    let place = match row.presence {
         Presence::Left => "left".to_owned(),
         Presence::Away => "away".to_owned(),
-        Presence::Here if row.at.parse::<u32>().is_ok() => format!("stage {}", row.at),
-        Presence::Here => row.at.clone(),
+        Presence::Here if row.open_task.parse::<u32>().is_ok() => {
+            format!("stage {}", row.open_task)
+        }
+        Presence::Here => row.open_task.clone(),
     };
-    let stay = if row.at.is_empty() {
+    let stay = if row.open_task.is_empty() {
         String::new()
     } else {
-        duration(row.at_s)
+        duration(row.open_s)
     };
     let hand = row.hand.map(|place| format!("hand {place}"));
     [
-        (at, style),
+        (place, style),
         (stay, if row.stuck { theme.warning } else { style }),
         (row.passed.to_string(), style),
         (

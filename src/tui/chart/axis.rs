@@ -1,49 +1,49 @@
-//! The round values at the ticks of a linear or logarithmic axis, and their labels.
+//! The round values at the ticks of a linear or logarithmic axis, and their labels: an axis from 2 to 60 has 10, 20, 30, 40, 50 and 60, on a
+//! logarithmic scale 2, 5, 10, 20 and 50.
 
 use crate::scale::Scale;
 
 impl Scale {
     /// Returns round values along the axis, at most `count` + 2 of them.
     pub fn ticks(&self, count: usize) -> Vec<f64> {
-        let (low, high, count) = (self.low, self.high, count.max(2));
-        if self.log && high / low > 3.0 {
-            let (first, last) = (low.log10().floor() as i32, high.log10().ceil() as i32);
-            // Powers of ten that a number can have: an end may be zero or infinite.
-            let decades = first.max(f64::MIN_10_EXP)..=last.min(f64::MAX_10_EXP);
-            let multiples = |factors: &[f64]| -> Vec<f64> {
-                decades
-                    .clone()
-                    .flat_map(|decade| {
-                        factors
-                            .iter()
-                            .map(move |factor| factor * 10f64.powi(decade))
-                    })
-                    .filter(|value| (low..=high).contains(value))
-                    .collect()
-            };
-            let dense = multiples(&[1.0, 2.0, 5.0]);
-            if dense.len() <= count + 2 {
-                return dense;
+        let count = count.max(2);
+        if self.log && self.high / self.low > 3.0 {
+            let multiples = self.multiples_of_powers(&[1.0, 2.0, 5.0]);
+            if multiples.len() <= count + 2 {
+                return multiples;
             }
-            let powers = multiples(&[1.0]);
+            let powers = self.multiples_of_powers(&[1.0]);
             let every = powers.len().div_ceil(count + 2).max(1);
             return powers.into_iter().step_by(every).collect();
         }
-        let rough = (high - low) / count as f64;
-        if !(rough.is_finite() && rough > 0.0) {
-            return vec![low];
+        let min_step = (self.high - self.low) / count as f64;
+        if !(min_step.is_finite() && min_step > 0.0) {
+            return vec![self.low];
         }
-        let power = 10f64.powf(rough.log10().floor());
+        let power = 10f64.powf(min_step.log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .map(|factor| factor * power)
             .into_iter()
-            .find(|step| *step >= rough)
-            .unwrap_or(rough);
-        let first = (low / step).ceil();
+            .find(|step| *step >= min_step)
+            .unwrap_or(min_step);
+        let first = (self.low / step).ceil();
         (0..=2 * count)
             .map(|index| (first + index as f64) * step)
-            .take_while(|value| *value <= high)
+            .take_while(|value| *value <= self.high)
             .collect()
+    }
+
+    /// Returns the powers of ten times each factor, as far as they are on the axis.
+    fn multiples_of_powers(&self, factors: &[f64]) -> Vec<f64> {
+        // An end of the axis may be zero or infinite.
+        let first = (self.low.log10().floor() as i32).max(f64::MIN_10_EXP);
+        let last = (self.high.log10().ceil() as i32).min(f64::MAX_10_EXP);
+        let mut values = Vec::new();
+        for power in (first..=last).map(|exponent| 10f64.powi(exponent)) {
+            values.extend(factors.iter().map(|factor| factor * power));
+        }
+        values.retain(|value| (self.low..=self.high).contains(value));
+        values
     }
 }
 

@@ -1,5 +1,5 @@
-//! A plot is the area with two scales on which curves and points are drawn. A grid holds the dots of its cells: two by four per cell in
-//! braille, two by two in blocks, else one. Letters and names stand beside the curves.
+//! A plot is an area with two scales on which curves, letters and names are drawn. A grid holds the dots of its cells: two by four in a cell
+//! of braille, two by two in a cell of blocks, else one.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -11,7 +11,7 @@ use crate::tui::symbols::Symbols;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
-/// Writes a text at a position, cut to `columns`. A position outside the buffer is ignored.
+/// Writes a text at a position of the screen, cut to `columns`. A position outside the buffer is ignored.
 pub fn put(buffer: &mut Buffer, x: u16, y: u16, text: &str, columns: u16, style: Style) {
     if buffer.area.contains((x, y).into()) {
         buffer.set_string(x, y, text::cut(text, usize::from(columns)), style);
@@ -28,15 +28,15 @@ pub struct Plot {
 }
 
 impl Plot {
-    /// Returns the column and row of the dot at a point; row 0 is at the top. A point outside the plot is moved to its edge.
+    /// Returns the column and row of the dot at a point. Row 0 is at the top. A point outside the plot is moved to its edge.
     pub fn dot(&self, x: f64, y: f64) -> (usize, usize) {
-        let along = |share: f64, cells: u16, dots: usize| {
-            let last = (usize::from(cells) * dots).max(1) - 1;
+        let dot_at = |share: f64, cells: u16, dots_per_cell: usize| {
+            let last = (usize::from(cells) * dots_per_cell).max(1) - 1;
             (share * last as f64).round() as usize
         };
         (
-            along(self.x.share(x), self.area.width, self.dots.0),
-            along(1.0 - self.y.share(y), self.area.height, self.dots.1),
+            dot_at(self.x.share(x), self.area.width, self.dots.0),
+            dot_at(1.0 - self.y.share(y), self.area.height, self.dots.1),
         )
     }
 
@@ -47,12 +47,12 @@ impl Plot {
     }
 
     /// Writes a text that begins in a cell of the plot.
-    pub fn put(&self, buffer: &mut Buffer, cell: (u16, u16), text: &str, style: Style) {
-        let (x, y) = (self.area.x + cell.0, self.area.y + cell.1);
-        put(buffer, x, y, text, text::width(text) as u16, style);
+    pub fn put(&self, buffer: &mut Buffer, (x, y): (u16, u16), text: &str, style: Style) {
+        let width = text::width(text) as u16;
+        put(buffer, self.area.x + x, self.area.y + y, text, width, style);
     }
 
-    /// Returns the symbol in a cell of the plot; empty outside the buffer.
+    /// Returns the symbol in a cell of the plot. Empty outside the buffer.
     pub fn shown<'b>(&self, buffer: &'b Buffer, (x, y): (u16, u16)) -> &'b str {
         let cell = buffer.cell((self.area.x + x, self.area.y + y));
         cell.map_or("", |cell| cell.symbol())
@@ -75,7 +75,7 @@ impl Plot {
         }
     }
 
-    /// Writes a name at the first of these places where it fits, covers only cells that `may_cover` accepts and touches no other name.
+    /// Writes a name at the first of these places where it fits, covers only symbols that `may_cover` accepts and touches no other name.
     /// Returns false if there is no such place.
     pub fn name(
         &self,
@@ -85,14 +85,14 @@ impl Plot {
         may_cover: &dyn Fn(&str) -> bool,
         style: Style,
     ) -> bool {
-        let wide = text::width(name) as u16;
+        let width = text::width(name) as u16;
         let fits = |(x, y): &(u16, u16)| {
-            let neighbours = [x.saturating_sub(1), x + wide];
-            let is_word = |x: u16| self.shown(buffer, (x, *y)).contains(char::is_alphanumeric);
-            x + wide <= self.area.width
+            let neighbours = [x.saturating_sub(1), x + width];
+            let is_text = |x: u16| self.shown(buffer, (x, *y)).contains(char::is_alphanumeric);
+            x + width <= self.area.width
                 && *y < self.area.height
-                && (*x..x + wide).all(|x| may_cover(self.shown(buffer, (x, *y))))
-                && !neighbours.into_iter().any(is_word)
+                && (*x..x + width).all(|x| may_cover(self.shown(buffer, (x, *y))))
+                && !neighbours.into_iter().any(is_text)
         };
         let place = places.into_iter().flatten().find(fits);
         if let Some(place) = place {
@@ -108,15 +108,16 @@ impl Plot {
         }
     }
 
-    /// Draws the y axis and, in the `gutter` columns left of the plot, its values divided by `unit`.
+    /// Draws the y axis and, in the `gutter` columns left of the plot, the values at its ticks divided by `unit`.
     pub fn draw_gutter(&self, buffer: &mut Buffer, gutter: u16, unit: f64, theme: &Theme) {
+        let width = gutter - 1;
         let mut last_row: Option<u16> = None;
         for value in self.y.ticks(usize::from(self.area.height / 3).min(8)) {
-            let row = self.cell(self.x.low, value).1;
+            let (_, row) = self.cell(self.x.low, value);
             if last_row.is_none_or(|other| other.abs_diff(row) > 1) {
-                let label = text::right(&tick_label(value / unit), usize::from(gutter) - 1);
-                let (x, y) = (self.area.x - gutter, self.area.y + row);
-                put(buffer, x, y, &label, gutter - 1, theme.dim);
+                let label = text::right(&tick_label(value / unit), width.into());
+                let x = self.area.x - gutter;
+                put(buffer, x, self.area.y + row, &label, width, theme.dim);
                 last_row = Some(row);
             }
         }
@@ -124,7 +125,7 @@ impl Plot {
     }
 }
 
-/// The slot and the style that a dot belongs to.
+/// The slot and the style of a curve.
 #[derive(Clone, Copy)]
 pub struct CurveStyle {
     /// 0 for A, 1 for B.
@@ -150,11 +151,10 @@ impl<'a> Grid<'a> {
     pub fn dot(&mut self, (column, row): (usize, usize), ink: CurveStyle) {
         // Braille numbers its dots column by column, the bottom row last.
         const BITS: [[u8; 4]; 2] = [[0x01, 0x02, 0x04, 0x40], [0x08, 0x10, 0x20, 0x80]];
-        let dots = self.plot.dots;
-        let (x, y) = (column / dots.0, row / dots.1);
-        let at = y * usize::from(self.plot.area.width) + x;
-        if let Some(cell) = self.cells.get_mut(at) {
-            let bit = BITS[column % dots.0][row % dots.1];
+        let (across, down) = self.plot.dots;
+        let index = row / down * usize::from(self.plot.area.width) + column / across;
+        if let Some(cell) = self.cells.get_mut(index) {
+            let bit = BITS[column % across][row % down];
             *cell = (cell.0 | bit, ink);
         }
     }
@@ -176,16 +176,17 @@ impl<'a> Grid<'a> {
     pub fn render(&self, symbols: &Symbols, buffer: &mut Buffer) {
         let width = usize::from(self.plot.area.width).max(1);
         let cells = self.cells.iter().enumerate();
-        for (at, (bits, ink)) in cells.filter(|(_, cell)| cell.0 != 0) {
-            let cell = ((at % width) as u16, (at / width) as u16);
-            // B carries a mark every few columns.
-            let marked = ink.kind == 1 && cell.0 % 6 == 3;
+        for (index, (bits, ink)) in cells.filter(|(_, (bits, _))| *bits != 0) {
+            let x = (index % width) as u16;
+            let y = (index / width) as u16;
+            // B has a mark every few columns.
+            let is_marked = ink.kind == 1 && x % 6 == 3;
             let mut bytes = [0; 4];
-            let drawn = match symbols.mosaic(*bits) {
-                Some(glyph) if !marked => &*glyph.encode_utf8(&mut bytes),
+            let symbol = match symbols.mosaic(*bits) {
+                Some(glyph) if !is_marked => &*glyph.encode_utf8(&mut bytes),
                 _ => symbols.points[ink.kind.min(1)],
             };
-            self.plot.put(buffer, cell, drawn, ink.style);
+            self.plot.put(buffer, (x, y), symbol, ink.style);
         }
     }
 }

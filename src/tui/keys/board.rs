@@ -13,18 +13,21 @@ use crate::tui::board::BoardScreen;
 pub enum BoardAction {
     /// Marks the stage this many places further on.
     Mark(i32),
+    /// Opens a vote on the marked stage, or closes the open vote.
     Vote,
     /// Shows which choice of the vote is right.
     Answer,
+    /// Invites everybody to the marked stage, or takes this invitation back.
     Offer,
-    /// Types a free question.
+    /// Begins to type a free question.
     Ask,
     /// Asks for the name of a new race, or ends the running race.
     Race,
+    /// Closes the room, or opens it again.
     Close,
-    /// Locks the room, so that nobody else joins, or opens it again.
+    /// Locks the room, so that nobody else joins, or unlocks it.
     Lock,
-    /// Requires a name of everybody who joins, or no longer.
+    /// Turns on or off that everybody who joins must give a name.
     Names,
     /// Takes back the last order.
     Undo,
@@ -32,9 +35,9 @@ pub enum BoardAction {
     RemoveCrowd,
     /// Dismisses the warnings that are shown.
     Dismiss,
-    /// Shows another address of this machine on the view of how to join.
+    /// Shows the next address of this machine on the screen that says how to join.
     NextPlace,
-    /// Chooses the participant this many rows further down; while a question is typed, another prepared question.
+    /// Chooses the participant this many rows further down. While a question is typed, chooses another prepared question.
     Choose(i32),
     /// Adds the chosen participant to the selection, or removes them from it.
     Select,
@@ -42,19 +45,23 @@ pub enum BoardAction {
     SelectNamed,
     /// Removes the selected participants, or the chosen one. The key must be pressed twice.
     Remove,
+    /// Lets everybody who was removed join again.
     LetIn,
     /// Shows another screen, or the board again where that screen is shown.
     Show(BoardScreen),
     /// Ends the board. The key must be pressed twice.
     Quit,
-    // The others are possible while a word is typed.
+    /// Adds a letter to the line that is being typed.
     Type(char),
+    /// Removes the last letter of this line.
     Erase,
+    /// Carries out the order of this line.
     Take,
+    /// Gives this line up.
     Drop,
 }
 
-/// Each row has the keys, their action and its label in the footer.
+/// Each row has keys, their action and its label in the footer. A row with an empty label is not in the footer.
 const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Right, Char('n')], Mark(1), "stage"),
     (&[Left, Char('p')], Mark(-1), ""),
@@ -85,16 +92,18 @@ const KEYS: &[(&[KeyCode], BoardAction, &str)] = &[
     (&[Esc], BoardAction::Show(BoardScreen::Board), ""),
 ];
 
-/// Returns the meaning of a key, or `None` if it has none. While a word is typed (`naming`), letters are text.
-pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
+/// Returns the action of a key, or `None` if it has none. If `is_typing` is set, letters are text.
+pub fn action(event: KeyEvent, is_typing: bool) -> Option<BoardAction> {
     match key(event)? {
-        KeyCode::Enter if naming => Some(BoardAction::Take),
-        KeyCode::Esc if naming => Some(BoardAction::Drop),
-        KeyCode::Backspace if naming => Some(BoardAction::Erase),
-        KeyCode::Up if naming => Some(Choose(-1)),
-        KeyCode::Down if naming => Some(Choose(1)),
-        KeyCode::Char(letter) if naming && !letter.is_control() => Some(BoardAction::Type(letter)),
-        _ if naming => None,
+        KeyCode::Enter if is_typing => Some(BoardAction::Take),
+        KeyCode::Esc if is_typing => Some(BoardAction::Drop),
+        KeyCode::Backspace if is_typing => Some(BoardAction::Erase),
+        KeyCode::Up if is_typing => Some(Choose(-1)),
+        KeyCode::Down if is_typing => Some(Choose(1)),
+        KeyCode::Char(letter) if is_typing && !letter.is_control() => {
+            Some(BoardAction::Type(letter))
+        }
+        _ if is_typing => None,
         code => {
             let row = KEYS.iter().find(|(keys, ..)| keys.contains(&code));
             row.map(|(_, action, _)| *action)
@@ -104,14 +113,16 @@ pub fn action(event: KeyEvent, naming: bool) -> Option<BoardAction> {
 
 /// Returns the name of the first key of an action.
 pub fn key_of(action: BoardAction) -> String {
-    let row = KEYS.iter().find(|(_, known, _)| *known == action);
+    let row = KEYS.iter().find(|(_, other, _)| *other == action);
     row.map_or_else(String::new, |(keys, ..)| key_name(keys[0]))
 }
 
-/// Returns the keys and labels of the footer.
-pub fn footer() -> Vec<(String, &'static str)> {
-    KEYS.iter()
-        .filter(|(.., label)| !label.is_empty())
-        .map(|(keys, _, label)| (key_name(keys[0]), *label))
-        .collect()
+/// Returns the keys and labels of the footer. The key of the screen that is shown has the label `board`, because it goes back there.
+pub fn footer(shown: BoardScreen) -> Vec<(String, &'static str)> {
+    let mut keys_and_labels = Vec::new();
+    for (keys, action, label) in KEYS.iter().filter(|(.., label)| !label.is_empty()) {
+        let goes_back = *action == BoardAction::Show(shown);
+        keys_and_labels.push((key_name(keys[0]), if goes_back { "board" } else { label }));
+    }
+    keys_and_labels
 }

@@ -1,11 +1,11 @@
-//! Conditions choose between the meanings of a key: the open card takes the key first, then the marked panel, then the text. `App::may`
-//! decides whether the action is possible.
+//! The states of the screen between which the table of keys distinguishes. The open card takes a key first, then the marked panel, then the
+//! text. A condition does not decide whether the action is possible; `App::may` does.
 
 use crate::app::learner::{Activity, LessonPage};
 use crate::app::{Action, App, Overlay, RunState, ScreenSize};
 use crate::panel::Panel;
 
-/// A condition returns true if a key has a meaning in this state of the screen.
+/// A condition returns true while the screen is in a certain state.
 pub(super) type Condition = fn(&App) -> bool;
 
 pub(super) fn always(_: &App) -> bool {
@@ -34,7 +34,7 @@ pub(super) fn free(app: &App) -> bool {
     app.view.confirm.is_none() && !welcoming(app) && !typing(app)
 }
 
-/// Returns true while no card lies over the panels.
+/// Returns true while no card covers the panels.
 pub(super) fn main(app: &App) -> bool {
     free(app) && app.view.overlay.is_none()
 }
@@ -48,7 +48,7 @@ pub(super) fn in_list(app: &App) -> bool {
     lists.iter().any(|list| in_card(app, *list))
 }
 
-/// Returns true while the panels are visible, so that the marked one may show the fault.
+/// Returns true while the panels are visible, so that the learner can choose the marked one as the panel that shows the fault.
 pub(super) fn on_panel(app: &App) -> bool {
     let covered = app.view.lesson_open && app.view.screen_size() == ScreenSize::Compact;
     main(app) && !covered && !app.knobs_open()
@@ -59,12 +59,12 @@ pub(super) fn reading(app: &App) -> bool {
     main(app) && app.view.lesson_visible()
 }
 
-/// Returns true while the screen asks for an estimate: arrows move its range.
+/// Returns true while the screen asks for an estimate, so that arrows move its range.
 pub(super) fn estimating(app: &App) -> bool {
     reading(app) && app.reading().estimates() && app.reading().asked_here()
 }
 
-/// Returns true when the fix comes next: prediction and evidence are done, and no question is open.
+/// Returns true when the fix comes next: the prediction and the evidence are done, and no question is open.
 pub(super) fn fixing(app: &App) -> bool {
     let ready = |activity| activity > Activity::Evidence;
     let asked = app.may(Action::Answer(0)).is_ok() || estimating(app);
@@ -84,16 +84,16 @@ pub(super) const IN_ROOM: Condition = |app| in_card(app, Overlay::Room);
 pub(super) const IN_SKIPPED: Condition = |app| in_card(app, Overlay::Skipped);
 pub(super) const IN_SOLUTION: Condition = |app| in_card(app, Overlay::Solution);
 pub(super) const IN_VOTE: Condition = |app| in_card(app, Overlay::Vote);
-/// The panels are in use, or a card that is not a list.
+/// The panels or a card that is no list take the keys.
 pub(super) const NO_LIST: Condition = |app| free(app) && !in_list(app);
 pub(super) const ON_KERNELS: Condition = |app| main(app) && app.view.focus == Some(Panel::Kernels);
 pub(super) const ON_TIMELINE: Condition =
     |app| main(app) && app.view.focus == Some(Panel::Timeline);
-/// The text is on the screen beside a live run: its words may be looked up.
+/// The text is on the screen beside a live run, so that its words can be looked up.
 pub(super) const STUDYING: Condition = |app| reading(app) && app.mode.is_live();
-/// A page is read that leads to the cause.
+/// The learner reads a page of the background, which leads to the cause.
 pub(super) const IN_BACKGROUND: Condition = |app| LEAFING(app) && app.reading().reads_background();
-/// A question is open while the text is read.
+/// A question is open and the text is on the screen.
 pub(super) const ASKED_IN_TEXT: Condition =
     |app| reading(app) && app.reading().asked_on().is_some();
 /// A question is open.
@@ -101,11 +101,11 @@ pub(super) const ASKED: Condition = |app| main(app) && app.reading().asked_on().
 pub(super) const IN_QUIZ: Condition =
     |app| reading(app) && app.reading().page().0 == LessonPage::Quiz;
 pub(super) const IN_EXERCISE: Condition = |app| main(app) && app.mode.is_exercise();
-/// A beat is presented: the keys of clickers belong to the presentation.
+/// A beat is presented, so that the keys of clickers belong to the presentation.
 pub(super) const PRESENTING: Condition =
     |app| main(app) && app.beat().is_some() && !app.knobs_open();
 pub(super) const NO_RANGE: Condition = |app| main(app) && !estimating(app);
-/// The learner looks at the evidence, or is about to.
+/// The learner looks at the evidence, or the text that leads to it is on the screen.
 pub(super) const WALKING: Condition =
     |app| main(app) && (app.lesson.learner.pointer.is_some() || app.view.lesson_visible());
 /// The run has ended or failed.
@@ -113,7 +113,7 @@ pub(super) const DOWN: Condition =
     |app| main(app) && !app.bench.run.state.is_active() && app.bench.run.state != RunState::Idle;
 pub(super) const SMALL: Condition =
     |app| NO_RANGE(app) && app.view.screen_size() <= ScreenSize::Compact;
-/// The stage's text is on the screen: arrows read on and back.
+/// The stage's text is on the screen and arrows turn its pages.
 pub(super) const LEAFING: Condition = |app| reading(app) && !estimating(app);
-/// The knobs are on the screen: arrows turn them.
+/// The knobs are on the screen, so that arrows turn them.
 pub(super) const TURNING: Condition = |app| main(app) && app.knobs_open();

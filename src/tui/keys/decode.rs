@@ -34,7 +34,7 @@ enum State {
     Paste,
 }
 
-/// Decodes bytes as they come.
+/// The decoder takes bytes as they come and keeps the beginning of an incomplete sequence.
 #[derive(Debug, Default)]
 pub struct Decoder {
     state: State,
@@ -52,38 +52,38 @@ impl Decoder {
         self.state == State::Paste
     }
 
-    /// Reads further bytes and passes the events that they complete to `found`.
-    pub fn read(&mut self, bytes: &[u8], found: &mut impl FnMut(Event)) {
+    /// Reads further bytes and calls `emit` with each event that they complete.
+    pub fn read(&mut self, bytes: &[u8], emit: &mut impl FnMut(Event)) {
         for byte in bytes {
-            self.byte(*byte, found);
+            self.byte(*byte, emit);
         }
     }
 
-    /// Treats the unfinished sequence as complete, because no more bytes came in time.
-    pub fn give_up(&mut self, found: &mut impl FnMut(Event)) {
+    /// Treats the unfinished sequence as complete, because its rest did not come in time.
+    pub fn give_up(&mut self, emit: &mut impl FnMut(Event)) {
         match std::mem::take(&mut self.state) {
-            State::Escape => found(key(KeyCode::Esc, KeyModifiers::NONE)),
-            State::Paste => self.pasted(found),
+            State::Escape => emit(key(KeyCode::Esc, KeyModifiers::NONE)),
+            State::Paste => self.pasted(emit),
             _ => {}
         }
         self.bytes.clear();
     }
 
-    fn byte(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+    fn byte(&mut self, byte: u8, emit: &mut impl FnMut(Event)) {
         match self.state {
-            State::Ground => self.ground(byte, KeyModifiers::NONE, found),
-            State::Escape => self.after_escape(byte, found),
-            State::Paste => self.pasting(byte, found),
+            State::Ground => self.ground(byte, KeyModifiers::NONE, emit),
+            State::Escape => self.after_escape(byte, emit),
+            State::Paste => self.pasting(byte, emit),
             State::Answer { escape } => match byte {
                 b'\\' if escape => self.state = State::Ground,
                 0x07 => self.state = State::Ground,
                 0x1b => self.state = State::Answer { escape: true },
                 // The end of the answer is missing, so this was no answer.
-                0..=0x1f => self.restart_with(byte, found),
+                0..=0x1f => self.restart_with(byte, emit),
                 _ if escape => {
                     self.state = State::Escape;
                     self.bytes.clear();
-                    self.after_escape(byte, found);
+                    self.after_escape(byte, emit);
                 }
                 _ => {
                     self.bytes.push(byte);
@@ -98,15 +98,15 @@ impl Decoder {
                     self.state = State::Ground;
                     let number = |byte: u8| u32::from(byte.saturating_sub(32));
                     let release = number(button) & 3 == 3 && number(button) & 64 == 0;
-                    found(click(number(button), number(x), number(y), release));
+                    emit(click(number(button), number(x), number(y), release));
                 }
             }
             // A control character belongs to no sequence, so the bytes before it are dropped.
-            _ if byte < 0x20 || byte == 0x7f => self.restart_with(byte, found),
+            _ if byte < 0x20 || byte == 0x7f => self.restart_with(byte, emit),
             State::Single => {
                 self.state = State::Ground;
                 if let Some(code) = letter_code(byte) {
-                    found(key(code, KeyModifiers::NONE));
+                    emit(key(code, KeyModifiers::NONE));
                 }
             }
             State::Sequence => {
@@ -115,14 +115,14 @@ impl Decoder {
                 let console = self.bytes == b"[";
                 if (0x40..=0x7e).contains(&byte) && !console {
                     self.state = State::Ground;
-                    self.sequence(found);
+                    self.sequence(emit);
                 } else if self.bytes.len() > MAX_SEQUENCE {
                     self.state = State::Ground;
                 }
             }
             State::Character(modifiers) => {
                 if !(0x80..0xc0).contains(&byte) {
-                    return self.restart_with(byte, found);
+                    return self.restart_with(byte, emit);
                 }
                 self.bytes.push(byte);
                 let read = std::str::from_utf8(&self.bytes);
@@ -131,16 +131,16 @@ impl Decoder {
                 }
                 self.state = State::Ground;
                 for letter in read.unwrap_or_default().chars() {
-                    found(key(KeyCode::Char(letter), modifiers));
+                    emit(key(KeyCode::Char(letter), modifiers));
                 }
             }
         }
     }
 
     /// Drops the unfinished sequence and reads the byte as the first one of a new sequence.
-    fn restart_with(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+    fn restart_with(&mut self, byte: u8, emit: &mut impl FnMut(Event)) {
         self.state = State::Ground;
-        self.ground(byte, KeyModifiers::NONE, found);
+        self.ground(byte, KeyModifiers::NONE, emit);
     }
 
     fn begin(&mut self, state: State) {
@@ -148,10 +148,10 @@ impl Decoder {
         self.bytes.clear();
     }
 
-    fn ground(&mut self, byte: u8, modifiers: KeyModifiers, found: &mut impl FnMut(Event)) {
+    fn ground(&mut self, byte: u8, modifiers: KeyModifiers, emit: &mut impl FnMut(Event)) {
         use KeyCode::{Backspace, Char, Enter, Tab};
         let control = modifiers | KeyModifiers::CONTROL;
-        found(match byte {
+        emit(match byte {
             0x1b => return self.begin(State::Escape),
             b'\r' => key(Enter, modifiers),
             b'\t' => key(Tab, modifiers),
@@ -169,27 +169,27 @@ impl Decoder {
         });
     }
 
-    fn after_escape(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+    fn after_escape(&mut self, byte: u8, emit: &mut impl FnMut(Event)) {
         match byte {
             b'[' => self.begin(State::Sequence),
             b'O' => self.begin(State::Single),
             // OSC, DCS, SOS, PM and APC.
             b']' | b'P' | b'X' | b'^' | b'_' => self.begin(State::Answer { escape: false }),
             // The first escape was the key; the second one may begin a sequence.
-            0x1b => found(key(KeyCode::Esc, KeyModifiers::NONE)),
+            0x1b => emit(key(KeyCode::Esc, KeyModifiers::NONE)),
             _ => {
                 self.state = State::Ground;
-                self.ground(byte, KeyModifiers::ALT, found);
+                self.ground(byte, KeyModifiers::ALT, emit);
             }
         }
     }
 
-    fn pasting(&mut self, byte: u8, found: &mut impl FnMut(Event)) {
+    fn pasting(&mut self, byte: u8, emit: &mut impl FnMut(Event)) {
         self.bytes.push(byte);
         if self.bytes.ends_with(PASTE_ENDS) {
             self.bytes.truncate(self.bytes.len() - PASTE_ENDS.len());
             self.state = State::Ground;
-            self.pasted(found);
+            self.pasted(emit);
         } else if self.bytes.len() > MAX_PASTE {
             // The tail stays, because it may hold the end of the paste. The byte before the tail is dropped.
             let keep = MAX_PASTE - PASTE_ENDS.len();
@@ -197,15 +197,15 @@ impl Decoder {
         }
     }
 
-    fn pasted(&mut self, found: &mut impl FnMut(Event)) {
-        found(Event::Paste(
+    fn pasted(&mut self, emit: &mut impl FnMut(Event)) {
+        emit(Event::Paste(
             String::from_utf8_lossy(&self.bytes).into_owned(),
         ));
         self.bytes.clear();
     }
 
     /// Reads a complete sequence, of which `bytes` has everything after `ESC [`.
-    fn sequence(&mut self, found: &mut impl FnMut(Event)) {
+    fn sequence(&mut self, emit: &mut impl FnMut(Event)) {
         let Some((last, body)) = self.bytes.split_last() else {
             return;
         };
@@ -215,7 +215,7 @@ impl Decoder {
             if let [button, x, y] = numbers(body)[..]
                 && matches!(last, b'M' | b'm')
             {
-                found(click(button, x, y, last == b'm'));
+                emit(click(button, x, y, last == b'm'));
             }
             return;
         }
@@ -234,7 +234,7 @@ impl Decoder {
             _ => letter_code(last),
         };
         if let Some(code) = code {
-            found(key(code, modifiers));
+            emit(key(code, modifiers));
         }
     }
 }
@@ -249,7 +249,7 @@ fn numbers(text: &str) -> Vec<u32> {
         .collect()
 }
 
-/// Returns the modifiers of a terminal's number for them; 1 stands for no modifier.
+/// Returns the modifiers that a terminal's number means. The number 1 means no modifier.
 fn modifiers(number: u32) -> KeyModifiers {
     let bits = number.saturating_sub(1);
     let named = [
@@ -294,26 +294,29 @@ fn number_code(number: u32) -> Option<KeyCode> {
     })
 }
 
-/// Returns the event of a click, a turn of the wheel or a motion. `button` is xterm's number; `x` and `y` begin at 1.
-fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
+/// Returns the event of a click, a turn of the wheel or a motion. `button` is xterm's number: its two lowest bits name the button, and the
+/// others the kind of event and the modifiers. `x` and `y` begin at 1.
+fn click(button: u32, x: u32, y: u32, is_release: bool) -> Event {
     use MouseEventKind::{Down, Drag, Moved, ScrollDown, ScrollLeft, ScrollRight, ScrollUp, Up};
-    let which = match button & 3 {
+    let name = match button & 3 {
         1 => MouseButton::Middle,
         2 => MouseButton::Right,
         _ => MouseButton::Left,
     };
-    let kind = match (button & 64 != 0, button & 32 != 0, button & 3) {
-        (true, _, 0) => ScrollUp,
-        (true, _, 1) => ScrollDown,
-        (true, _, 2) => ScrollLeft,
-        (true, ..) => ScrollRight,
-        (_, true, 3) => Moved,
-        (_, true, _) => Drag(which),
-        _ if release => Up(which),
-        _ => Down(which),
+    let is_wheel = button & 64 != 0;
+    let is_motion = button & 32 != 0;
+    let kind = match button & 3 {
+        0 if is_wheel => ScrollUp,
+        1 if is_wheel => ScrollDown,
+        2 if is_wheel => ScrollLeft,
+        _ if is_wheel => ScrollRight,
+        3 if is_motion => Moved,
+        _ if is_motion => Drag(name),
+        _ if is_release => Up(name),
+        _ => Down(name),
     };
     let from_zero = |place: u32| u16::try_from(place.saturating_sub(1)).unwrap_or(u16::MAX);
-    // The bits of shift, alt and control stand two bits higher than in keys.
+    // The bits of shift, alt and control are two bits higher than in keys.
     let modifiers = modifiers(((button >> 2) & 7) + 1);
     Event::Mouse(MouseEvent {
         kind,
@@ -327,7 +330,7 @@ fn click(button: u32, x: u32, y: u32, release: bool) -> Event {
 mod tests {
     use super::*;
 
-    /// Decodes the bytes one by one and all together, and asserts that both give these events.
+    /// Returns the events of the bytes. Asserts that the bytes give them one by one and all together.
     fn events(bytes: &[u8]) -> Vec<Event> {
         let mut all = [Vec::new(), Vec::new()];
         for (size, found) in [1, bytes.len().max(1)].into_iter().zip(&mut all) {
@@ -343,6 +346,7 @@ mod tests {
         together
     }
 
+    /// Returns the events of the bytes in words, with a blank between two events.
     fn names(bytes: &[u8]) -> String {
         let names = events(bytes).into_iter().map(|event| match event {
             Event::Key(key) => {
@@ -393,7 +397,7 @@ mod tests {
     }
 
     #[test]
-    fn pasted_text_is_no_keys() {
+    fn pasted_text_gives_one_event_and_no_keys() {
         let paste = b"\x1b[200~q\r\x03\x1b[Ay\x1b[201~j";
         assert_eq!(names(paste), "\"q\\r\\u{3}\\u{1b}[Ay\" j");
         assert_eq!(names(b"\x1b[200~never ends"), "\"never ends\"");
@@ -406,8 +410,8 @@ mod tests {
     }
 
     #[test]
-    fn what_no_terminal_sends_never_hides_a_ctrl_c() {
-        let hidden: [&[u8]; 9] = [
+    fn an_incomplete_sequence_does_not_hide_a_ctrl_c() {
+        let incomplete: [&[u8]; 9] = [
             b"\x1b",
             b"\x1b[",
             b"\x1b[1;2",
@@ -418,13 +422,17 @@ mod tests {
             b"\x1b[[",
             b"\x1bP\x1b",
         ];
-        for begun in hidden {
-            let bytes = [begun, b"\x03"].concat();
+        for sequence in incomplete {
+            let bytes = [sequence, b"\x03"].concat();
             let last = names(&bytes).rsplit(' ').next().map(str::to_owned);
-            // After an escape, ctrl-c comes with alt, which changes nothing about it.
+            // After an escape, ctrl-c comes with alt; it ends the program all the same.
             let is_control_c = matches!(last.as_deref(), Some("CONTROL-c" | "CONTROL-ALT-c"));
-            assert!(is_control_c, "{begun:?}: {last:?}");
+            assert!(is_control_c, "{sequence:?}: {last:?}");
         }
+    }
+
+    #[test]
+    fn answers_of_the_terminal_and_sequences_that_are_too_long_are_dropped() {
         assert_eq!(names(b"\x1b]11;rgb:0/0/0\x07\x1bP1+r\x1b\\q\x1b[5;7R"), "q");
         assert_eq!(names(&[0x1b; 3]), "esc esc esc");
         let long = [&b"\x1b["[..], &[b'1'; 70], b"q"].concat();

@@ -2,39 +2,44 @@
 
 use crossterm::event::{KeyCode, KeyEvent};
 
+use KeyCode::{BackTab, Char, Down, Enter, Esc, Left, PageDown, PageUp, Right, Tab, Up};
+use OpenedAction::{Expand, Focus, Help, Move, Name, Next, Page, Quit, Timeline};
+use OpenedPanel::{Kernels, Ledger, Lints};
+use TimelineMove::{Everything, Link, Pan, Slice, Step, Whole, Zoom};
+
 use super::{key, key_name};
 use crate::app::opened::{OpenedAction, OpenedPanel};
 use crate::app::timeline::TimelineMove;
 
-/// Each row has the keys, their action, its label in the footer and its text in the help.
-#[rustfmt::skip] // One line for each.
+/// Each row has keys, their action, its label in the footer and its text in the help. A row with an empty label is not in the footer.
+#[rustfmt::skip] // A table reads best with one line for each action.
 const KEYS: &[(&[KeyCode], OpenedAction, &str, &str)] = &[
-    (&[KeyCode::Tab], OpenedAction::Next(1), "panel", "mark the next panel"),
-    (&[KeyCode::BackTab], OpenedAction::Next(-1), "", "mark the previous panel"),
-    (&[KeyCode::Char('k'), KeyCode::Char('1')], OpenedAction::Focus(OpenedPanel::Kernels), "", "show the kernels; press again to enlarge them"),
-    (&[KeyCode::Char('d'), KeyCode::Char('2')], OpenedAction::Focus(OpenedPanel::Ledger), "", "show the ledger: where the time went"),
-    (&[KeyCode::Char('t'), KeyCode::Char('3')], OpenedAction::Focus(OpenedPanel::Timeline), "", "show the timeline"),
-    (&[KeyCode::Char('i'), KeyCode::Char('4')], OpenedAction::Focus(OpenedPanel::Lints), "", "show the lints"),
-    (&[KeyCode::Char('z')], OpenedAction::Expand, "large", "enlarge the panel, and back"),
-    (&[KeyCode::Enter], OpenedAction::Name, "full name", "show the full name of the marked kernel"),
-    (&[KeyCode::Char('g')], OpenedAction::Page, "", "read the course's page about a lint: open, next, close"),
-    (&[KeyCode::Down, KeyCode::Char('j')], OpenedAction::Move(1), "", "go to the next kernel, line or lane"),
-    (&[KeyCode::Up], OpenedAction::Move(-1), "", "go to the previous kernel, line or lane"),
-    (&[KeyCode::PageDown], OpenedAction::Move(10), "", "go ten down"),
-    (&[KeyCode::PageUp], OpenedAction::Move(-10), "", "go ten up"),
-    (&[KeyCode::Left, KeyCode::Char('h')], OpenedAction::Timeline(TimelineMove::Pan(-1)), "", "timeline: go to earlier times, as dragging does"),
-    (&[KeyCode::Right], OpenedAction::Timeline(TimelineMove::Pan(1)), "", "timeline: go to later times"),
-    (&[KeyCode::Char('+'), KeyCode::Char('=')], OpenedAction::Timeline(TimelineMove::Zoom(1)), "zoom", "timeline: zoom in, as the wheel does"),
-    (&[KeyCode::Char('-')], OpenedAction::Timeline(TimelineMove::Zoom(-1)), "", "timeline: zoom out"),
-    (&[KeyCode::Char('n'), KeyCode::Char('.')], OpenedAction::Timeline(TimelineMove::Slice(1)), "next", "timeline: go to the next piece of the lane"),
-    (&[KeyCode::Char('p'), KeyCode::Char(',')], OpenedAction::Timeline(TimelineMove::Slice(-1)), "", "timeline: go to the previous piece of the lane"),
-    (&[KeyCode::Char('l')], OpenedAction::Timeline(TimelineMove::Link), "launch", "timeline: go from a kernel to its launch, and back"),
-    (&[KeyCode::Char(']')], OpenedAction::Timeline(TimelineMove::Step(1)), "", "timeline: go to the next step"),
-    (&[KeyCode::Char('[')], OpenedAction::Timeline(TimelineMove::Step(-1)), "", "timeline: go to the previous step"),
-    (&[KeyCode::Char('0')], OpenedAction::Timeline(TimelineMove::Whole), "", "timeline: show the whole trace"),
-    (&[KeyCode::Char('a')], OpenedAction::Timeline(TimelineMove::Everything), "", "timeline: show or hide all calls and operations of the host"),
-    (&[KeyCode::Char('?')], OpenedAction::Help, "help", "show or hide this list"),
-    (&[KeyCode::Char('q'), KeyCode::Esc], OpenedAction::Quit, "quit", "quit"),
+    (&[Tab], Next(1), "panel", "mark the next panel"),
+    (&[BackTab], Next(-1), "", "mark the previous panel"),
+    (&[Char('k'), Char('1')], Focus(Kernels), "", "show the kernels; press again to enlarge them"),
+    (&[Char('d'), Char('2')], Focus(Ledger), "", "show the ledger: where the time went"),
+    (&[Char('t'), Char('3')], Focus(OpenedPanel::Timeline), "", "show the timeline"),
+    (&[Char('i'), Char('4')], Focus(Lints), "", "show the lints"),
+    (&[Char('z')], Expand, "large", "enlarge the panel, or shrink it again"),
+    (&[Enter], Name, "full name", "show the full name of the marked kernel"),
+    (&[Char('g')], Page, "", "read about a lint in the course: open, next, close"),
+    (&[Down, Char('j')], Move(1), "", "go to the next kernel, line or lane"),
+    (&[Up], Move(-1), "", "go to the previous kernel, line or lane"),
+    (&[PageDown], Move(10), "", "go ten down"),
+    (&[PageUp], Move(-10), "", "go ten up"),
+    (&[Left, Char('h')], Timeline(Pan(-1)), "", "timeline: go to earlier times, as dragging does"),
+    (&[Right], Timeline(Pan(1)), "", "timeline: go to later times"),
+    (&[Char('+'), Char('=')], Timeline(Zoom(1)), "zoom", "timeline: zoom in, as the wheel does"),
+    (&[Char('-')], Timeline(Zoom(-1)), "", "timeline: zoom out"),
+    (&[Char('n'), Char('.')], Timeline(Slice(1)), "next", "timeline: go to the lane's next piece"),
+    (&[Char('p'), Char(',')], Timeline(Slice(-1)), "", "timeline: go to the lane's previous piece"),
+    (&[Char('l')], Timeline(Link), "launch", "timeline: go from a kernel to its launch, and back"),
+    (&[Char(']')], Timeline(Step(1)), "", "timeline: go to the next step"),
+    (&[Char('[')], Timeline(Step(-1)), "", "timeline: go to the previous step"),
+    (&[Char('0')], Timeline(Whole), "", "timeline: show the whole trace"),
+    (&[Char('a')], Timeline(Everything), "", "timeline: show or hide all work of the host"),
+    (&[Char('?')], Help, "help", "show or hide this list"),
+    (&[Char('q'), Esc], Quit, "quit", "quit"),
 ];
 
 /// Returns the action of a key, or `None` if it has none.
@@ -44,7 +49,13 @@ pub fn action(event: KeyEvent) -> Option<OpenedAction> {
     row.map(|(_, action, ..)| *action)
 }
 
-/// Returns the footer in at most `columns`: keys with their labels. Labels are never cut; help and quit are always there.
+/// Returns the name of the first key of an action.
+pub fn key_of(action: OpenedAction) -> String {
+    let row = KEYS.iter().find(|(_, other, ..)| *other == action);
+    row.map_or_else(String::new, |(keys, ..)| key_name(keys[0]))
+}
+
+/// Returns the footer: keys with their labels, as many as fit into `columns`. The keys for help and for quitting are always there.
 pub fn footer(columns: usize) -> String {
     let mut offers: Vec<String> = KEYS
         .iter()

@@ -1,4 +1,5 @@
-//! The table of every key: when it has which meaning, what it does, and what the footer and the help say about it.
+//! The table of all keys. A row has keys, their action, the state of the screen in which they have this meaning, and the texts of the footer
+//! and the help.
 
 use crossterm::event::KeyCode::{
     self, BackTab, Backspace, Char, Down, End, Enter, Esc, Home, Left, Null, PageDown, PageUp,
@@ -28,12 +29,12 @@ pub enum Group {
 
 /// One line of the table.
 pub struct KeyBinding {
-    /// A key held with ctrl is the control character that it types; `Null` stands for every key.
+    /// The keys. A key held with ctrl is the control character that it types; `Null` means every key.
     pub keys: &'static [KeyCode],
     pub action: Action,
-    /// The label in the footer. An empty label keeps the key out of the footer. Earlier lines come first.
+    /// The label in the footer, which has the labels in the order of the table. An empty label keeps the key out of the footer.
     pub label: &'static str,
-    /// The text in the help. Lines with equal texts share one line there; an empty text keeps the key out of the help.
+    /// The text in the help. Rows with equal texts share one line there. An empty text keeps the key out of the help.
     pub help: &'static str,
     pub group: Group,
     /// The state in which the key has this meaning.
@@ -41,7 +42,7 @@ pub struct KeyBinding {
 }
 
 impl KeyBinding {
-    /// Returns true if the key has this meaning now. Where the action is not possible, the learner is told why.
+    /// Returns true if the key has this meaning now. The action may still be refused; the screen then says why.
     pub fn applies(&self, app: &App) -> bool {
         (self.when)(app) && app.may(self.action) != Err(Refusal::NothingHere)
     }
@@ -76,10 +77,16 @@ use Group::{Move, Program, Run, Screen, Stage};
 const CTRL_C: KeyCode = Char('\u{3}');
 const CTRL_Z: KeyCode = Char('\u{1a}');
 const ANY: KeyCode = Null;
+/// The keys that type a figure.
+#[rustfmt::skip]
+const FIGURE: &[KeyCode] = &[
+    Char('0'), Char('1'), Char('2'), Char('3'), Char('4'), Char('5'),
+    Char('6'), Char('7'), Char('8'), Char('9'), Char('.'),
+];
 /// shift-F5 as many terminals send it.
 pub(super) const SHIFT_F5: KeyCode = KeyCode::F(17);
 
-/// Texts of the help. Keys whose meaning depends on the open card share one text, and so one line of the help.
+// Texts of the help. Keys whose meaning depends on the open card share one text, and so one line of the help.
 const ENTER: &str = "continue or select";
 const ESCAPE: &str = "go back: close or leave";
 const SIDEWAYS: &str = "turn pages and knobs; move an estimate";
@@ -145,7 +152,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('b')], A::Vote(1), "", ANSWER, Stage, IN_VOTE),
     bind(&[Char('c')], A::Vote(2), "", ANSWER, Stage, IN_VOTE),
     bind(&[Char('d')], A::Vote(3), "", ANSWER, Stage, IN_VOTE),
-    bind(&[Char('O')], A::TakeUp, "to the room's call", ROOM, Program, main),
+    bind(&[Char('O')], A::TakeUp, "follow the call", ROOM, Program, main),
     bind(&[Char('V')], A::OpenVote, "close or repeat the vote", ROOM, Program, main),
     bind(&[Char('H')], A::RaiseHand, "", ROOM, Program, free),
     bind(&[Char('X')], A::LeaveRoom, "leave the room", ROOM, Program, IN_ROOM),
@@ -156,9 +163,9 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Right], A::RangeShift(1), "higher", SIDEWAYS, Move, estimating),
     bind(&[Char('+'), Char('=')], A::RangeWiden(1), "wider", SIZE, Stage, estimating),
     bind(&[Char('-')], A::RangeWiden(-1), "narrower", SIZE, Stage, estimating),
-    bind(&[Char('0'), Char('1'), Char('2'), Char('3'), Char('4'), Char('5'), Char('6'), Char('7'), Char('8'), Char('9'), Char('.')], A::Type('0'), "", "", Stage, estimating),
+    bind(FIGURE, A::Type('0'), "", "", Stage, estimating),
     bind(&[Backspace], A::Erase, "", "", Stage, estimating),
-    bind(&[Enter], A::Locate, "it shows here", ENTER, Stage, on_panel),
+    bind(&[Enter], A::Locate, "choose it", ENTER, Stage, on_panel),
     bind(&[Enter], A::NextPointer, "go on", ENTER, Stage, WALKING),
     bind(&[Enter], A::PickThis, "take this answer", ENTER, Stage, reading),
     bind(&[Left], A::PickOther(-1), "", SIDEWAYS, Move, reading),
@@ -233,7 +240,7 @@ pub static BINDINGS: &[KeyBinding] = &[
     bind(&[Char('9')], A::Stage(9), "", GOTO, Stage, NO_RANGE),
     bind(&[Char('l')], A::Open(Overlay::Stages), "stages", "list stages and exercises", Stage, free),
     bind(&[Char('M')], A::Open(Overlay::Skipped), "", "show skipped stages", Stage, main),
-    bind(&[Enter], A::Choose, "go back to it", ENTER, Stage, IN_SKIPPED),
+    bind(&[Enter], A::Choose, "open this stage", ENTER, Stage, IN_SKIPPED),
     bind(&[Char('s')], A::Solution, "fault and fix", "", Stage, IN_SKIPPED),
     bind(&[Char('v')], A::Present, "", "begin presenter mode", Stage, main),
     // The run.

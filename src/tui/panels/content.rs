@@ -1,5 +1,15 @@
-//! The contents of a panel or a card: blocks that two renderers draw. One draws lines inside a box; `large::draw` draws for the back of
-//! a room.
+//! The contents of a panel or a card. Two renderers draw them: [`Inside`] draws lines in a box, `large::draw` draws for the back of a room.
+//!
+//! ```text
+//! ╭ title ─────────────────────────── aside ╮
+//! │ the head stays above                    │
+//! │ the blocks scroll: lines of text,       │
+//! │ a figure     4.10 ms     31 %  ███      │
+//! │ and drawings                            │
+//! │ The explanation stands in free rows.    │
+//! │ the foot stays below                    │
+//! ╰─────────────────────────────────────────╯
+//! ```
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -19,28 +29,29 @@ pub(super) type ContentOf = for<'a> fn(&'a App, &'a Theme, Rect) -> Content<'a>;
 /// The contents of a panel or a card.
 #[derive(Default)]
 pub struct Content<'a> {
-    /// The title. `None` stands for the panel's name.
+    /// The title. With `None` it is the panel's name.
     pub title: Option<String>,
     /// The text on the right of the title.
     pub aside: String,
     /// Lines that stay above the lines that scroll. In a low area the last of them stays longest.
     pub head: Vec<Line<'static>>,
-    /// The blocks in the order in which they are drawn. A block with a size is drawn by that renderer only.
-    pub blocks: Vec<(Option<Size>, Block<'a>)>,
+    /// The blocks in the order in which they are drawn. A block with a renderer is drawn by that one only.
+    pub blocks: Vec<(Option<Renderer>, Block<'a>)>,
     /// Lines that stay below the lines that scroll.
     pub foot: Vec<Line<'static>>,
-    /// The marked line, which is kept in view.
+    /// The index of the marked line, which is kept in view.
     pub selected: Option<usize>,
-    /// The entry of a list that each line belongs to.
+    /// For each line the index of the list entry that it belongs to. `None` for a line between entries.
     pub entries: Vec<Option<usize>>,
-    /// The explanation, whose sentences stand below the lines as far as rows are free.
-    pub reading: Vec<String>,
+    /// The explanation, a paragraph per entry. Its sentences stand below the lines where rows are free.
+    pub explanation: Vec<String>,
 }
 
-/// The two renderers.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Size {
+pub enum Renderer {
+    /// Draws in the box of a panel or a card.
     Normal,
+    /// Draws for the back of a room.
     Large,
 }
 
@@ -53,7 +64,7 @@ pub enum Block<'a> {
 /// A function that draws in an area.
 type Draw<'a> = Box<dyn Fn(Rect, &mut Buffer) + 'a>;
 
-/// A drawing that fills any area. Lines before it in the contents stand above it, lines after it beside it or below.
+/// A drawing that fills any area. The lines before it in the contents stand above it, the lines after it beside it or below.
 pub struct Plot<'a> {
     /// The columns and rows of the drawing in the panel's box. A drawing that does not take all columns stands on the left.
     pub size: (u16, u16),
@@ -65,20 +76,22 @@ pub struct Figure {
     pub name: String,
     /// One value, or one for each run.
     pub values: Vec<Value>,
-    /// The share of the whole, as text; may be empty.
+    /// The share of the whole, such as `31 %`. Empty for a figure that is no part of a whole.
     pub share: String,
     /// A text that the large renderer writes below the name.
     pub details: String,
     pub picture: Picture,
+    /// The style of the picture.
     pub ink: Style,
-    /// True for a figure that stands beside the figures in question.
+    /// True for a figure that a presentation does not ask about and shows for comparison.
     pub dim: bool,
 }
 
 pub struct Value {
+    /// The run of the value. `None` in a figure with a single value.
     pub slot: Option<Slot>,
     pub text: String,
-    /// True if the value is as it should be; `None` if that cannot be said.
+    /// True if the value is as it should be. `None` if every value can be right.
     pub good: Option<bool>,
 }
 
@@ -87,7 +100,7 @@ pub enum Picture {
     Nothing,
     /// A bar that fills a share of the width, 0 to 1.
     Bar(f64),
-    /// A bar with the pattern of a phase, by the number of the pattern.
+    /// A bar with a pattern: the index of the pattern in `Symbols::fills`, and the share of the width, 0 to 1.
     Phase(usize, f64),
     /// A column for each value, from zero. Only the large renderer draws it.
     Columns(Vec<f64>),
@@ -116,7 +129,7 @@ impl Figure {
         }
     }
 
-    /// Sets the text below the name.
+    /// Sets the text that the large renderer writes below the name.
     pub fn details(self, details: impl Into<String>) -> Self {
         Self {
             details: details.into(),
@@ -126,8 +139,8 @@ impl Figure {
 }
 
 impl<'a> Content<'a> {
-    /// Returns empty contents with a text on the right of the title.
-    pub fn beside(aside: impl Into<String>) -> Self {
+    /// Returns contents without blocks, with a text on the right of the title.
+    pub fn with_aside(aside: impl Into<String>) -> Self {
         Self {
             aside: aside.into(),
             ..Self::default()
@@ -138,7 +151,7 @@ impl<'a> Content<'a> {
     pub fn text(aside: impl Into<String>, lines: Vec<Line<'static>>) -> Self {
         Self {
             blocks: vec![(None, Block::Lines(lines))],
-            ..Self::beside(aside)
+            ..Self::with_aside(aside)
         }
     }
 
@@ -150,7 +163,7 @@ impl<'a> Content<'a> {
         }
     }
 
-    /// Adds a line of a list. `None` stands for a line between entries.
+    /// Adds a line of a list. `entry` is the index of the entry that it belongs to, or `None`.
     pub fn entry(&mut self, entry: impl Into<Option<usize>>, line: Line<'static>) {
         self.entries.push(entry.into());
         self.lines([line]);
@@ -174,49 +187,49 @@ impl<'a> Content<'a> {
         Self::text("", missing(reason, theme, area))
     }
 
-    pub fn add(&mut self, size: impl Into<Option<Size>>, block: Block<'a>) {
-        self.blocks.push((size.into(), block));
+    /// Adds a block for one renderer, or for both with `None`.
+    pub fn add(&mut self, renderer: impl Into<Option<Renderer>>, block: Block<'a>) {
+        self.blocks.push((renderer.into(), block));
     }
 
-    pub fn figure(&mut self, size: impl Into<Option<Size>>, figure: Figure) {
-        self.add(size, Block::Figure(figure));
+    /// Adds a figure for one renderer, or for both with `None`.
+    pub fn figure(&mut self, renderer: impl Into<Option<Renderer>>, figure: Figure) {
+        self.add(renderer, Block::Figure(figure));
     }
 
     /// Adds lines that only the panel's box shows.
     pub fn lines(&mut self, lines: impl IntoIterator<Item = Line<'static>>) {
-        self.add(Size::Normal, Block::Lines(lines.into_iter().collect()));
+        self.add(Renderer::Normal, Block::Lines(lines.into_iter().collect()));
     }
 
-    /// Adds a drawing. `area` is its columns and rows in the panel's box; the large renderer gives it all room that lines leave.
+    /// Adds a drawing for one renderer, or for both with `None`. `size` is its columns and rows in the panel's box; the large renderer gives
+    /// it the area that lines leave.
     pub fn plot(
         &mut self,
-        renderer: impl Into<Option<Size>>,
-        area: (u16, u16),
+        renderer: impl Into<Option<Renderer>>,
+        size: (u16, u16),
         draw: impl Fn(Rect, &mut Buffer) + 'a,
     ) {
-        let plot = Plot {
-            size: area,
-            draw: Box::new(draw),
-        };
-        self.add(renderer, Block::Plot(plot));
+        let draw = Box::new(draw);
+        self.add(renderer, Block::Plot(Plot { size, draw }));
     }
 
-    /// Takes all blocks and returns those that a renderer draws.
-    pub fn take_blocks(&mut self, size: Size) -> impl Iterator<Item = Block<'a>> + use<'a> {
+    /// Takes all blocks out of the contents and returns those that `renderer` draws.
+    pub fn take_blocks(&mut self, renderer: Renderer) -> impl Iterator<Item = Block<'a>> + use<'a> {
         std::mem::take(&mut self.blocks)
             .into_iter()
-            .filter(move |(only, _)| only.is_none_or(|only| only == size))
+            .filter(move |(only, _)| only.is_none_or(|only| only == renderer))
             .map(|(_, block)| block)
     }
 
-    /// Returns true if the contents have a form for the back of a room: figures or a drawing. Text has none.
-    pub fn is_figures(&self) -> bool {
-        self.blocks
-            .iter()
-            .any(|(only, block)| *only != Some(Size::Normal) && !matches!(block, Block::Lines(_)))
+    /// Returns true if the large renderer has something to draw: figures or a drawing.
+    pub fn has_large_form(&self) -> bool {
+        self.blocks.iter().any(|(only, block)| {
+            *only != Some(Renderer::Normal) && !matches!(block, Block::Lines(_))
+        })
     }
 
-    /// Returns how many lines the contents take in a box, if they are text.
+    /// Returns the number of lines that the contents take in a box. A figure and a drawing count as one line each.
     pub fn rows(&self) -> usize {
         let lines: usize = self
             .blocks
@@ -229,17 +242,18 @@ impl<'a> Content<'a> {
         self.head.len() + lines + self.foot.len()
     }
 
-    /// Returns the sentences of an explanation that fit the contents. A sentence that begins with a term, as in `Peak: the most in use`,
-    /// is left out if no text has this term. Contents with a drawing keep every sentence, because the term may stand in the drawing.
-    pub fn explained(&self, reading: &[&str]) -> Vec<String> {
-        /// A longer text before a colon is no term.
+    /// Returns the sentences of an explanation that are about these contents. A sentence that begins with a term, as in `Peak: the most in
+    /// use`, is left out if no text of the contents has this term. Contents with a drawing keep every sentence, because the term may stand
+    /// in the drawing.
+    pub fn matching_explanation(&self, explanation: &[&str]) -> Vec<String> {
+        /// The most words of a term. A longer text before a colon is no term.
         const TERM_WORDS: usize = 3;
         let mut has_plot = false;
         let mut texts: Vec<String> = vec![self.aside.clone()];
         texts.extend(self.head.iter().chain(&self.foot).map(Line::to_string));
         for (only, block) in &self.blocks {
             match block {
-                _ if *only == Some(Size::Large) => {}
+                _ if *only == Some(Renderer::Large) => {}
                 Block::Figure(figure) => texts.push(figure.name.clone()),
                 Block::Lines(lines) => texts.extend(lines.iter().map(Line::to_string)),
                 Block::Plot(_) => has_plot = true,
@@ -252,7 +266,7 @@ impl<'a> Content<'a> {
             }
             _ => true,
         };
-        reading
+        explanation
             .iter()
             .map(|paragraph| paragraph.split_inclusive(". ").filter(applies).collect())
             .filter(|paragraph: &String| !paragraph.is_empty())
@@ -261,37 +275,38 @@ impl<'a> Content<'a> {
 
     /// Returns the areas of the head, of the lines that scroll, and of the foot.
     pub fn areas(&self, mut area: Rect) -> [Rect; 3] {
-        let kept = match area.height {
+        let head_rows = match area.height {
             0..2 => 0,
             2..6 => self.head.len().min(1),
             6.. => self.head.len(),
         };
-        let head = take_top(&mut area, height(kept));
-        let most = area.height.saturating_sub(LEAST);
+        let head = take_top(&mut area, height(head_rows));
+        let most = area.height.saturating_sub(MIN_SCROLLING);
         let foot = take_bottom(&mut area, height(self.foot.len()).min(most));
         [head, area, foot]
     }
 }
 
 /// The rows that the foot leaves to the lines that scroll.
-const LEAST: u16 = 2;
-/// The rows that lines above a drawing leave to it.
-const PLOT: u16 = 2;
+const MIN_SCROLLING: u16 = 2;
+/// The rows that the lines above a drawing leave to it.
+const MIN_PLOT: u16 = 2;
 
-/// Returns the text that stands where figures are missing.
+/// Returns the sentence that stands in the place of figures that are missing.
 pub(super) fn missing(reason: &str, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let text = format!("not measured: {reason}");
     text::wrapped(&text, theme.dim, usize::from(area.width))
 }
 
-/// Returns the first of `lines` lines to show in `rows` rows, so that one line is in view; where there is room, with the line after it.
-fn first_shown(line: usize, lines: usize, rows: u16) -> u16 {
-    let end = line + 1 + usize::from(rows >= 6);
+/// Returns the index of the first line to show in `rows` rows, so that line number `marked` of `lines` is in view, and from six rows on the
+/// line after it, too.
+fn first_shown(marked: usize, lines: usize, rows: u16) -> u16 {
+    let end = marked + 1 + usize::from(rows >= 6);
     height(end.min(lines)).saturating_sub(rows)
 }
 
 impl Content<'_> {
-    /// Returns the entry of a list at row `y` of the screen, when the list is in `area`; `None` where no entry is.
+    /// Returns the index of the list entry that is drawn at row `y` of the screen, for contents drawn in `area`. `None` where no entry is.
     pub fn entry_at(&self, y: u16, area: Rect) -> Option<usize> {
         let [_, list, _] = self.areas(area);
         let row = y.checked_sub(list.y)?;
@@ -303,7 +318,7 @@ impl Content<'_> {
     }
 }
 
-/// The widget inside the frame of a panel or a card.
+/// The widget that draws contents inside the frame of a panel or a card.
 pub(in crate::tui) struct Inside<'a> {
     pub content: Content<'a>,
     pub theme: &'a Theme,
@@ -313,44 +328,31 @@ impl StatefulWidget for Inside<'_> {
     type State = Scroll;
 
     fn render(self, mut area: Rect, buffer: &mut Buffer, scroll: &mut Scroll) {
-        let (mut content, theme) = (self.content, self.theme);
+        let theme = self.theme;
+        let mut content = self.content;
         let mut lines = Vec::new();
-        for block in content.take_blocks(Size::Normal) {
+        for block in content.take_blocks(Renderer::Normal) {
             let width = usize::from(area.width);
             match block {
                 Block::Lines(more) => lines.extend(more),
                 Block::Figure(figure) if figure.values.iter().any(|value| value.slot.is_some()) => {
-                    lines.extend(values_of_runs(&figure, width, theme));
+                    lines.extend(lines_of_runs(&figure, width, theme));
                 }
-                Block::Figure(figure) => lines.push(with_bar(&figure, width, theme)),
+                Block::Figure(figure) => lines.push(line_with_bar(&figure, width, theme)),
                 Block::Plot(plot) => {
-                    let captions = match area.height {
-                        0..PLOT => area.height,
-                        rows => height(lines.len()).min(rows - PLOT),
-                    };
-                    let top = take_top(&mut area, captions);
-                    Fitted(std::mem::take(&mut lines).into()).render(top, buffer);
-                    let place = match plot.size {
-                        (columns, _) if columns < area.width => {
-                            let left = take_left(&mut area, columns);
-                            take_left(&mut area, 1);
-                            left
-                        }
-                        (_, rows) => take_top(&mut area, rows),
-                    };
-                    (plot.draw)(place, buffer);
+                    draw_plot(&plot, std::mem::take(&mut lines), &mut area, buffer)
                 }
             }
         }
         let [head, scrolling, foot] = content.areas(area);
-        let line_of_mark = content.selected.and_then(|line| content.entries.get(line));
-        let marked = line_of_mark.copied().flatten();
+        let marked_line = content.selected.and_then(|line| content.entries.get(line));
+        let marked = marked_line.copied().flatten();
         let cut = content.head.len() - usize::from(head.height);
         Fitted(content.head.split_off(cut).into()).render(head, buffer);
         Fitted(content.foot.into()).render(foot, buffer);
         match content.selected {
             Some(line) => scroll.from = first_shown(line, lines.len(), scrolling.height),
-            None => add_reading(&content.reading, &mut lines, scrolling, theme),
+            None => add_explanation(&content.explanation, &mut lines, scrolling, theme),
         }
         Scrolled { lines, theme }.render(scrolling, buffer, scroll);
         if marked.is_some() {
@@ -363,22 +365,40 @@ impl StatefulWidget for Inside<'_> {
     }
 }
 
+/// Draws a drawing below the lines that stand before it, and takes its columns or rows off `area`.
+fn draw_plot(plot: &Plot<'_>, before: Vec<Line<'static>>, area: &mut Rect, buffer: &mut Buffer) {
+    let rows_before = match area.height {
+        0..MIN_PLOT => area.height,
+        rows => height(before.len()).min(rows - MIN_PLOT),
+    };
+    let top = take_top(area, rows_before);
+    Fitted(before.into()).render(top, buffer);
+    let (columns, rows) = plot.size;
+    let place = if columns < area.width {
+        let left = take_left(area, columns);
+        take_left(area, 1);
+        left
+    } else {
+        take_top(area, rows)
+    };
+    (plot.draw)(place, buffer);
+}
+
 /// Adds those sentences of the explanation of a panel for which rows are free.
-fn add_reading(reading: &[String], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
-    let (columns, rows) = (usize::from(area.width), usize::from(area.height));
-    let sentences = reading
+fn add_explanation(texts: &[String], lines: &mut Vec<Line<'static>>, area: Rect, theme: &Theme) {
+    let sentences = texts
         .iter()
         .flat_map(|paragraph| paragraph.split_inclusive(". "));
     for sentence in sentences {
-        let wrapped = text::wrapped(sentence.trim_end(), theme.dim, columns);
-        if lines.len() + wrapped.len() <= rows {
+        let wrapped = text::wrapped(sentence.trim_end(), theme.dim, area.width.into());
+        if lines.len() + wrapped.len() <= area.height.into() {
             lines.extend(wrapped);
         }
     }
 }
 
 /// Returns the line of a figure with one value, as in `forward       4.10 ms     31 %  ████`.
-fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
+fn line_with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
     const NAME: usize = 11;
     const VALUE: usize = 11;
     const SHARE: usize = 10;
@@ -394,12 +414,12 @@ fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
         row += &text::right(&figure.share, SHARE);
     }
     row += "  ";
-    let room = width.saturating_sub(text::width(&row));
+    let bar_width = width.saturating_sub(text::width(&row));
     let bar = match figure.picture {
-        Picture::Bar(share) => theme.symbols.bar(share, room.saturating_sub(2) as u16),
+        Picture::Bar(share) => theme.symbols.bar(share, bar_width.saturating_sub(2) as u16),
         Picture::Phase(pattern, share) => {
-            let cells = (share * room as f64).round() as usize;
-            theme.symbols.fills[pattern].repeat(cells.min(room))
+            let cells = (share * bar_width as f64).round() as usize;
+            theme.symbols.fills[pattern].repeat(cells.min(bar_width))
         }
         Picture::Nothing | Picture::Columns(_) => String::new(),
     };
@@ -407,11 +427,11 @@ fn with_bar(figure: &Figure, width: usize, theme: &Theme) -> Line<'static> {
 }
 
 /// The columns of the name of a figure with values of several runs.
-pub(super) const NAME: usize = 19;
+pub(super) const NAME_OF_RUNS: usize = 19;
 
-/// Returns the lines of a figure with values of several runs, as in `parity             A 2.1e-6 ✓             B 0.156 ✗`. It takes one line
-/// where it fits.
-fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the lines of a figure with values of several runs, as in `parity             A 2.1e-6 ✓             B 0.156 ✗`. The figure takes
+/// one line where it fits.
+fn lines_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'static>> {
     const VALUE: usize = 22;
     let mut runs = Vec::new();
     for (index, value) in figure.values.iter().enumerate() {
@@ -429,8 +449,8 @@ fn values_of_runs(figure: &Figure, width: usize, theme: &Theme) -> Vec<Line<'sta
         runs.push(Span::styled(cell.replace(' ', text::NO_BREAK), style));
         runs.push(Span::raw(" "));
     }
-    let name = Span::styled(text::left(&figure.name, NAME), theme.dim);
-    text::wrap(&runs, width, name, " ".repeat(NAME))
+    let name = Span::styled(text::left(&figure.name, NAME_OF_RUNS), theme.dim);
+    text::wrap(&runs, width, name, " ".repeat(NAME_OF_RUNS))
 }
 
 #[cfg(test)]

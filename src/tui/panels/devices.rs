@@ -1,4 +1,13 @@
-//! The list of the devices that were found. It marks the device of the run and says which clock each device has.
+//! The card with the list of the devices that were found. A pointer marks the device of the run.
+//!
+//! ```text
+//! requested: auto, computing on: cpu
+//!
+//! ▸ cpu         EPYC 9654, 2 threads        flex      host clock only
+//!   gpu         NVIDIA H100                 vulkan    device clock
+//!
+//! Figures of different devices are never compared.
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::Line;
@@ -8,7 +17,7 @@ use crate::app::App;
 use crate::app::devices::GpuWarmUp;
 use crate::app::guide::gpu_warm_up;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::chooses;
+use crate::tui::surface::choose_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -16,22 +25,22 @@ use crate::tui::theme::Theme;
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("devices", Vec::new());
-    list.aside = chooses("moves the run", app);
-    let (asked, using) = (&app.devices.asked, &app.devices.using);
-    let head = format!("requested: {asked}, computing on: {using}");
+    list.aside = choose_hint("moves the run", app);
+    let using = &app.devices.using;
+    let head = format!("requested: {}, computing on: {using}", app.devices.asked);
     list.between([Line::styled(head, theme.dim), Line::default()]);
     for (index, info) in app.devices.known.iter().enumerate() {
-        let here = theme.symbols.pointer_at(info.select == *using);
+        let pointer = theme.symbols.pointer_at(info.select == *using);
         let clock = if info.timestamps {
             "device clock"
         } else {
             "host clock only"
         };
-        let room = columns.saturating_sub(2 + 12 + 12 + 17);
+        let name_width = columns.saturating_sub(2 + 12 + 12 + 17);
         let select = text::name(&info.select, 12);
-        let name = text::name(&info.device.name, room);
+        let name = text::name(&info.device.name, name_width);
         let backend = text::left(&format!("  {}", info.backend), 12);
-        let line = format!("{here} {select}{name}{backend}{clock}");
+        let line = format!("{pointer} {select}{name}{backend}{clock}");
         list.entry(index, Line::styled(line, theme.text));
     }
     let mut writer = ProseWriter::new(app, theme, columns);

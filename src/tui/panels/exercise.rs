@@ -1,5 +1,18 @@
-//! The page of the open exercise stands in the place of the lesson: the task, the paths of its files, hints, and at the foot the result
-//! of the last check or the progress of the present one.
+//! The page of the open exercise, in the place of the lesson: hints, the task, the paths of its files, and at the foot the card with the
+//! result of the last check or the progress of the present one.
+//!
+//! ```text
+//! The activation between the feed-forward products. Each file
+//! has one wrong line. Fix it.
+//! To write: 1 line in each of two files
+//!
+//! Your files; o opens the one to fix, saving checks both:
+//! ~/.local/state/perflings/tiny-llama/work/swiglu/starter.wgsl
+//! ── not yet ─────────────────────────────────────────────────
+//! ✓ compiles: workgroups of 64 × 1 × 1
+//! ```
+//!
+//! On a small screen the card stands above the task, so that the result is visible.
 
 mod card;
 
@@ -21,78 +34,78 @@ pub(super) type Page = (Vec<Line<'static>>, Vec<Line<'static>>);
 
 /// Returns the page of an exercise for an area.
 pub(super) fn page<'a>(exercise: &'a Exercise, app: &'a App, theme: &'a Theme, area: Rect) -> Page {
-    let known = app.exercise.state(exercise);
+    let state = app.exercise.state(exercise);
     let writer = || ProseWriter::new(app, theme, area.width);
     let mut head = writer();
     // The hints, which the learner asked for, stand above the task.
     hints(exercise, &mut head);
     task(exercise, &mut head);
-    recorded(exercise, known, &mut head);
+    recorded(exercise, state, &mut head);
     let mut tail = writer();
-    debrief(exercise, known, &mut tail);
+    debrief(exercise, state, &mut tail);
     answers(exercise, &mut tail);
     let mut foot = writer();
-    if let Some(known) = known {
-        card::write(known, &mut foot);
+    if let Some(state) = state {
+        card::write(state, &mut foot);
     }
     // After a measurement the result stands above the task, and the foot belongs to the question.
-    if known.is_some_and(|known| known.measured.is_some()) && app.measuring().is_none() {
+    if state.is_some_and(|state| state.measured.is_some()) && app.measuring().is_none() {
         foot.lines.append(&mut tail.lines);
         foot.blank();
         foot.lines.append(&mut head.lines);
         std::mem::swap(&mut head, &mut foot);
     }
-    files(exercise, known, &mut tail);
-    look_back(exercise, known, &mut tail);
+    files(exercise, state, &mut tail);
+    look_back(exercise, state, &mut tail);
     background(exercise, &mut tail);
     if let Some(open) = app.question() {
         foot.rule("question");
         question::choices(open, &mut foot);
     }
-    let (mut head, mut foot) = (head.lines, foot.lines);
-    // The result stays in view: at the foot where there is room for text above it, else before the text. In a small frame it is always
+    // The result stays in view: at the foot where there is room for text above it, else before the text. On a small screen it is always
     // before the text, so that it does not jump from one check to the next.
     let height = usize::from(area.height);
-    let small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
-    let long = foot.len() * 5 > height * 3;
+    let is_small = app.view.screen_size() <= ScreenSize::Compact && app.question().is_none();
+    let is_long = foot.lines.len() * 5 > height * 3;
+    let all_lines = foot.lines.len() + head.lines.len() + tail.lines.len();
     let mut above = Vec::new();
-    if (small || long) && foot.len() + head.len() + tail.lines.len() > height {
-        if known.is_some_and(|known| known.text_first) {
-            above.append(&mut head);
+    if (is_small || is_long) && all_lines > height {
+        if state.is_some_and(|state| state.text_first) {
+            above.append(&mut head.lines);
             above.push(Line::default());
         }
-        above.append(&mut foot);
+        above.append(&mut foot.lines);
         above.push(Line::default());
     }
-    above.append(&mut head);
+    above.append(&mut head.lines);
     above.append(&mut tail.lines);
-    (above, foot)
+    (above, foot.lines)
 }
 
-/// Returns the state of the exercise in one line, for the smallest frames.
+/// Returns the state of the exercise in one line, for the smallest screens.
 pub(super) fn headline(app: &App, exercise: &Exercise, theme: &Theme) -> Line<'static> {
-    let known = app.exercise.state(exercise);
-    let report = known.and_then(|known| known.report.as_ref());
-    let (state, style) = match report {
+    let state = app.exercise.state(exercise);
+    let report = state.and_then(|state| state.report.as_ref());
+    let (text, style) = match report {
         _ if app.checking().is_some() => ("checking".to_owned(), theme.text),
         _ if app.measuring().is_some() => ("measuring".to_owned(), theme.text),
         None => (exercise.title.clone(), theme.text),
         Some(report) => {
-            let mut wrong = report.card.iter().filter(|line| line.good == Some(false));
-            let text = if report.passed {
-                "passed"
-            } else {
-                wrong.next().map_or("not yet", |line| line.text.as_str())
+            let first_wrong = report.card.iter().find(|line| line.good == Some(false));
+            let text = match first_wrong {
+                _ if report.passed => "passed",
+                Some(line) => &line.text,
+                None => "not yet",
             };
             let (mark, style) = theme.mark(report.passed);
             (format!("{mark} {text}"), style)
         }
     };
-    let state = Span::styled(text::cut(&state, 200), style);
-    Line::from(vec![label(exercise, theme), state])
+    let shown = Span::styled(text::cut(&text, 200), style);
+    Line::from(vec![label(exercise, theme), shown])
 }
 
-/// Returns the short name that stands before the title, in lists and at the top.
+/// Returns the label of an exercise, such as `k01`, which stands before its title.
 pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
     Span::styled(format!("{} ", exercise.label()), theme.dim)
 }
@@ -100,20 +113,21 @@ pub(super) fn label(exercise: &Exercise, theme: &Theme) -> Span<'static> {
 /// Returns the lines of `new` that `old` does not have. Lines of one character, which only close a block, are left out.
 pub(super) fn new_lines<'a>(old: &'a str, new: &'a str) -> impl Iterator<Item = &'a str> {
     new.lines().filter(move |line| {
-        line.trim().len() > 1 && !old.lines().any(|known| known.trim() == line.trim())
+        line.trim().len() > 1 && !old.lines().any(|other| other.trim() == line.trim())
     })
 }
 
 /// Writes the hints so far, the latest first.
 fn hints(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let hints = &exercise.hints;
-    for at in (0..w.app.reading().hints().0.min(hints.len())).rev() {
-        w.hint(at, hints);
+    let (shown, _) = w.app.reading().hints();
+    for index in (0..shown.min(hints.len())).rev() {
+        w.hint(index, hints);
         w.blank();
     }
 }
 
-/// Writes the task, and what the exercise asks at which size.
+/// Writes the task and its size, as in `To write: 1 line in each of two files`.
 fn task(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     w.body(exercise.task.trim(), theme.strong);
@@ -121,8 +135,8 @@ fn task(exercise: &Exercise, w: &mut ProseWriter<'_>) {
 }
 
 /// Writes the paths of the learner's files.
-fn files(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
-    let files = known.map_or(&[][..], |known| &known.files);
+fn files(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+    let files = state.map_or(&[][..], |state| &state.files);
     if files.is_empty() {
         return;
     }
@@ -140,11 +154,11 @@ fn files(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter
     }
 }
 
-/// Says which stage or page explains the background.
+/// Writes which stage or page explains the background, and the key that goes there.
 fn background(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let lesson = exercise.lesson.as_deref().unwrap_or_default();
-    let mut stages = w.app.lesson.course.stages.iter();
-    if let Some(stage) = stages.find(|stage| stage.lesson_file == lesson) {
+    let stages = &w.app.lesson.course.stages;
+    if let Some(stage) = stages.iter().find(|stage| stage.lesson_file == lesson) {
         w.blank();
         let text = format!("Background: stage {} ({{}} goes there)", stage.number);
         w.keys(&text, &[Action::Stage(stage.number)]);
@@ -155,15 +169,16 @@ fn background(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// After the exercise is passed, shows the lines in which the course's solution differs from the starter.
-fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
-    let report = known.and_then(|known| known.report.as_ref());
+/// Writes the lines in which the course's solution differs from the starter, once the exercise is passed.
+fn look_back(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+    let report = state.and_then(|state| state.report.as_ref());
     let passed = report.is_some_and(|report| report.passed);
     if !passed {
         return;
     }
     w.heading("Looking back");
-    let text = "The course's solution has these lines where the starter had others. Is yours the same idea?";
+    let text = "The course's solution has these lines where the starter had others. \
+                Is yours the same idea?";
     w.body(text, w.theme.text);
     for file in exercise.files() {
         for line in new_lines(&file.starter, &file.solution) {
@@ -173,17 +188,17 @@ fn look_back(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWr
     }
 }
 
-/// After a measurement, explains what its figures show.
-fn debrief(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+/// Writes the text that explains the figures, once they are measured.
+fn debrief(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let learner = &w.app.lesson.learner;
-    let measured = known.is_some_and(|known| known.asks_quiz(exercise, learner));
+    let measured = state.is_some_and(|state| state.asks_quiz(exercise, learner));
     if measured && let Some(debrief) = &exercise.debrief {
         w.heading("Looking back");
         w.body(debrief.trim(), w.theme.text);
     }
 }
 
-/// Shows for each answered question whether the answer was right, and the reason.
+/// Writes for each answered question a mark for right or wrong and the explanation.
 fn answers(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let progress = &w.app.lesson.learner.progress;
     let given = progress.stage(&exercise.id).answers;
@@ -195,8 +210,8 @@ fn answers(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Says where a recorded run was recorded. After the learner has named the fault, says whether that was right and what shows it.
-fn recorded(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
+/// Writes where the run of a detective's case was recorded. After the learner's answer, writes if it was right and the explanation.
+fn recorded(exercise: &Exercise, state: Option<&ExerciseState>, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some(detective) = exercise.detective() else {
         return;
@@ -210,7 +225,7 @@ fn recorded(exercise: &Exercise, known: Option<&ExerciseState>, w: &mut ProseWri
         format!("Recorded on {origin}. The lints are left out: find what they would have found.")
     };
     w.body(&text, theme.text);
-    let given = known.map_or(&[][..], |known| &known.quiz);
+    let given = state.map_or(&[][..], |state| &state.quiz);
     let Some(choice) = given.last() else {
         return;
     };

@@ -1,4 +1,8 @@
-//! The footer shows the keys that work now, as many as fit. Help and quit are always there.
+//! The footer shows the keys that work now, as many as fit. Help and quit are always there:
+//!
+//! ```text
+//!  esc close  enter choose  l stages  ? help  q quit
+//! ```
 
 use ratatui::text::{Line, Span};
 
@@ -6,17 +10,17 @@ use crate::app::App;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
+/// Returns the footer for a screen of `columns` columns.
 pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     let (always, others): (Vec<_>, Vec<_>) = keys::footer(app)
         .into_iter()
         .partition(|(_, label)| ["help", "quit"].contains(label));
-    let wide = |(key, label): &(String, &str)| text::width(key) + text::width(label) + 3;
-    let kept = 1 + always.iter().map(wide).sum::<usize>();
-    let mut room = usize::from(columns).saturating_sub(kept);
+    let width = |(key, label): &(String, &str)| text::width(key) + text::width(label) + 3;
+    let mut used = 1 + always.iter().map(width).sum::<usize>();
     let mut shown = Vec::new();
     for offer in others {
-        if wide(&offer) <= room {
-            room -= wide(&offer);
+        if used + width(&offer) <= columns.into() {
+            used += width(&offer);
             shown.push(offer);
         }
     }

@@ -1,8 +1,17 @@
 //! The card of the glossary shows the words of the course with their meanings, and the background texts on the pages after them. A search
-//! leaves only the entries that contain the searched word.
+//! leaves only the entries that contain a word.
+//!
+//! ```text
+//! ╭ glossary ─────────────── page 1 of 14, ← → turn, esc closes ╮
+//! │ / trac_  2 entries                                          │
+//! │                                                             │
+//! │ The course                                                  │
+//! │ • trace: the model of a profiler's file.                    │
+//! ╰─────────────────────────────────────────────────────────────╯
+//! ```
 
 use ratatui::layout::Rect;
-use ratatui::text::{Line, Span as Run};
+use ratatui::text::{Line, Span};
 
 use super::content::Content;
 use crate::app::figures::figures;
@@ -12,7 +21,7 @@ use crate::course::lesson::plain;
 use crate::course::{TextBlock, TextSpan};
 use crate::tui::keys;
 use crate::tui::prose::ProseWriter;
-use crate::tui::surface::closes;
+use crate::tui::surface::close_hint;
 use crate::tui::theme::Theme;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
@@ -25,10 +34,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let mut writer = ProseWriter::new(app, theme, area.width);
     writer.figures = figures.as_ref();
     let search = &app.view.search;
-    let mut found = 0;
+    let mut count = 0;
     for section in text.iter().flat_map(|text| &text.sections) {
         let blocks = matching(&section.blocks, search);
-        found += count_entries(&blocks);
+        count += count_entries(&blocks);
         if blocks.is_empty() {
             continue;
         }
@@ -42,11 +51,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
     let mut head = Vec::new();
     if search.is_open() {
-        let result = match found {
+        let result = match count {
             _ if search.text.is_empty() => "type part of a word".to_owned(),
             0 => "no entry contains that".to_owned(),
             1 => "1 entry".to_owned(),
-            count => format!("{count} entries"),
+            _ => format!("{count} entries"),
         };
         head = vec![search_line(app, theme, &result), Line::default()];
     }
@@ -57,34 +66,36 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     }
 }
 
+/// Returns the text on the right of the title: the page, and the keys that turn pages and close the card.
 fn aside(app: &App) -> String {
     let pages = app.lesson.course.readings.len() + 1;
     if app.view.search.is_open() {
         return format!("{} shows all", keys::label(Action::Close, app));
     }
+    let closes = close_hint(app);
     if pages == 1 {
-        return closes(app);
+        return closes;
     }
     let back = keys::label(Action::TurnPage(-1), app);
-    let on = keys::label(Action::TurnPage(1), app);
-    let (page, closes) = (app.view.page + 1, closes(app));
-    format!("page {page} of {pages}, {back} {on} turn, {closes}")
+    let next = keys::label(Action::TurnPage(1), app);
+    let page = app.view.page + 1;
+    format!("page {page} of {pages}, {back} {next} turn, {closes}")
 }
 
-/// Returns the line with the word that is searched and the result of the search.
+/// Returns the line of a search: its key, the word so far, and the result.
 pub(super) fn search_line(app: &App, theme: &Theme, result: &str) -> Line<'static> {
     let search = &app.view.search;
     let cursor = if search.typing { "_" } else { "" };
     let key = keys::label(Action::Search, app);
     Line::from(vec![
-        Run::styled(format!("{key} "), theme.key),
-        Run::styled(search.text.clone(), theme.strong),
-        Run::styled(cursor, theme.key),
-        Run::styled(format!("  {result}"), theme.dim),
+        Span::styled(format!("{key} "), theme.key),
+        Span::styled(search.text.clone(), theme.strong),
+        Span::styled(cursor, theme.key),
+        Span::styled(format!("  {result}"), theme.dim),
     ])
 }
 
-/// Returns the blocks that contain the searched word; of a table the rows that contain it. Without a word, returns all blocks.
+/// Returns the blocks that contain the word of the search. A table keeps the rows that contain the word. Without a word, returns all blocks.
 fn matching(blocks: &[TextBlock], search: &Search) -> Vec<TextBlock> {
     if search.text.is_empty() {
         return blocks.to_vec();
@@ -92,11 +103,8 @@ fn matching(blocks: &[TextBlock], search: &Search) -> Vec<TextBlock> {
     let contains = |spans: &Vec<TextSpan>| search.finds(&plain(spans));
     let matching_part = |block: &TextBlock| match block {
         TextBlock::Table { head, rows } => {
-            let rows: Vec<_> = rows
-                .iter()
-                .filter(|row| row.iter().any(contains))
-                .cloned()
-                .collect();
+            let mut rows = rows.clone();
+            rows.retain(|row| row.iter().any(contains));
             let head = head.clone();
             (!rows.is_empty()).then_some(TextBlock::Table { head, rows })
         }

@@ -1,5 +1,16 @@
-//! The card of the lanes shows what the lanes of a workgroup do in the learner's kernel, step by step: the source, a mark for each lane,
-//! and for each load and store the rows of memory with the number of lanes at each place.
+//! The card of the lanes (`threads` on the screen) shows a step of a workgroup in the learner's kernel: the source, a mark for each lane, and
+//! for each load and store the rows of memory with the number of lanes at each place.
+//!
+//! ```text
+//! step 3 of 14  workgroup 0 of 2  `one row`  N = 64
+//!    3     let i = id.x;
+//! ▸  4     out[i] = gate[2 * i];
+//! lanes  ■ 32
+//!   0 ■■■■■■■■ ■■■■■■■■ ■■■■■■■■ ■■■■■■■■
+//! 32 lanes read 32 elements, every second one, gate[0] to gate[62]
+//! gate[0]        ■·■·■·■· ■·■·■·■· ■·■·■·■· ■·■·■·■·
+//! gate[32]       ■·■·■·■· ■·■·■·■· ■·■·■·■· ■·■·■·■·
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -14,30 +25,31 @@ use crate::tui::theme::Theme;
 use wgsl_lockstep::lanes::{CELLS, LINE_BYTES, LaneState, MemoryRow, WorkgroupRun};
 
 /// The width of the label of a row of memory.
-const LABEL: usize = 15;
+const LABEL_WIDTH: usize = 15;
 /// The width of a row of memory: its label and its cells, with a gap after each eight cells.
-const ROW: usize = LABEL + CELLS + CELLS / 8 - 1;
+const ROW_WIDTH: usize = LABEL_WIDTH + CELLS + CELLS / 8 - 1;
 /// The columns between two rows side by side.
-const BETWEEN: usize = 3;
+const GAP: usize = 3;
 /// The width of a lane's number.
-const NUMBER: usize = 4;
+const NUMBER_WIDTH: usize = 4;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut w = ProseWriter::new(app, theme, area.width);
     let recorded = match &app.exercise.lanes.found {
-        Some(Ok(found)) => found,
-        found => {
-            w.text(match found {
+        Some(Ok(recorded)) => recorded,
+        not_recorded => {
+            w.text(match not_recorded {
                 Some(Err(why)) => why.as_str(),
                 _ => "The kernel runs on the host, all lanes of a workgroup together.",
             });
             return Content::titled("threads", w.lines);
         }
     };
-    let (run, at) = (&recorded.run, app.exercise.lanes.at);
+    let run = &recorded.run;
+    let step = app.exercise.lanes.at;
     let cut = if run.cut { " and more" } else { "" };
     let parts = [
-        format!("step {} of {}{cut}", at + 1, run.steps.len()),
+        format!("step {} of {}{cut}", step + 1, run.steps.len()),
         format!("workgroup {} of {}", run.group, run.groups),
         format!("`{}`", recorded.shape),
         recorded.sizes.clone(),
@@ -47,11 +59,11 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     // The source takes a third of the rows.
     let rows = usize::from(area.height).saturating_sub(1);
     let source_rows = usize::from((area.height / 3).max(3)).min(rows);
-    head.extend(source(run, at, source_rows, &w));
+    head.extend(source(run, step, source_rows, &w));
     head.resize(1 + source_rows, Line::default());
     let rows_left = rows - source_rows;
-    lanes(run, at, rows_left / 3, &mut w);
-    for fault in run.faults_at(at) {
+    lanes(run, step, rows_left / 3, &mut w);
+    for fault in run.faults_at(step) {
         for (index, line) in fault.text.iter().enumerate() {
             if index == 0 {
                 w.marked(theme.mark(false), line, theme.strong);
@@ -60,51 +72,49 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
             }
         }
     }
-    memory(run, at, rows_left, &mut w);
+    memory(run, step, rows_left, &mut w);
     Content {
         head,
         ..Content::titled(format!("threads of {}", recorded.file), w.lines)
     }
 }
 
-/// Returns the lines of the source around the line that runs at step `at`. Lines that a fault names are marked.
-fn source(run: &WorkgroupRun, at: usize, rows: usize, w: &ProseWriter<'_>) -> Vec<Line<'static>> {
+/// Returns the lines of the source around the line that runs at a step. Lines that a fault names are marked.
+fn source(run: &WorkgroupRun, step: usize, rows: usize, w: &ProseWriter<'_>) -> Vec<Line<'static>> {
     let theme = w.theme;
-    let line = run.steps.get(at).map_or(1, |step| step.line as usize);
+    let present = run.steps.get(step).map_or(1, |step| step.line as usize);
     let count = run.text.lines().count();
-    let from = line
+    let skipped = present
         .saturating_sub(rows / 2 + 1)
         .min(count.saturating_sub(rows));
-    let accused: Vec<usize> = run
-        .faults_at(at)
+    let faulty_lines: Vec<usize> = run
+        .faults_at(step)
         .flat_map(|fault| {
             let other = fault.other.map(|(step, _)| step);
             [Some(fault.step), other].into_iter().flatten()
         })
         .map(|step| run.steps[step].line as usize)
         .collect();
-    let numbered = (from + 1..).zip(run.text.lines().skip(from).take(rows));
+    let numbered = (skipped + 1..).zip(run.text.lines().skip(skipped).take(rows));
     numbered
         .map(|(number, code)| {
-            let mark = if number == line {
+            let mut line = numbered_line(number, &harmless(code), theme);
+            let mark = if number == present {
+                line.spans[1].style = theme.strong;
                 Span::styled(theme.symbols.pointer, theme.key)
-            } else if accused.contains(&number) {
+            } else if faulty_lines.contains(&number) {
                 Span::styled(theme.symbols.bad, theme.bad)
             } else {
                 Span::raw(" ")
             };
-            let mut whole = numbered_line(number, &harmless(code), theme);
-            if number == line {
-                whole.spans[1].style = theme.strong;
-            }
-            whole.spans.insert(0, mark);
-            text::fit(whole, w.columns)
+            line.spans.insert(0, mark);
+            text::fit(line, w.columns)
         })
         .collect()
 }
 
-/// Writes how many lanes are in which state, and a mark for each lane in at most `rows` rows.
-fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
+/// Writes the number of lanes in each state at a step, and a mark for each lane in at most `rows` rows.
+fn lanes(run: &WorkgroupRun, step: usize, rows: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let mark = |state: LaneState| -> (&'static str, Style) {
         match state {
@@ -115,8 +125,8 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
             LaneState::Faulty => (theme.symbols.bad, theme.bad),
         }
     };
-    let (states, _) = run.states(at);
-    let columns = w.columns.saturating_sub(NUMBER);
+    let (states, _) = run.states(step);
+    let columns = w.columns.saturating_sub(NUMBER_WIDTH);
     let width = [64, 32, 16]
         .into_iter()
         .find(|width| width + width / 8 <= columns + 1)
@@ -127,7 +137,7 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
         lanes_per_mark *= 2;
     }
     let mut counts = vec![Span::styled("lanes  ", theme.dim)];
-    for (state, count) in run.counts(at) {
+    for (state, count) in run.counts(step) {
         let (symbol, style) = mark(state);
         if state != LaneState::Ended {
             counts.push(Span::styled(format!("{symbol} "), style));
@@ -139,8 +149,8 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
         counts.push(Span::styled(text, theme.dim));
     }
     w.runs(&counts, "", "");
-    // A mark for several lanes shows the state that matters most.
-    let rank = |state: &LaneState| match state {
+    // A mark for several lanes shows the most important state.
+    let importance = |state: &LaneState| match state {
         LaneState::Faulty => 4,
         LaneState::Runs => 3,
         LaneState::Waits => 2,
@@ -149,7 +159,7 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
     };
     let cells: Vec<LaneState> = states
         .chunks(lanes_per_mark)
-        .filter_map(|lanes| lanes.iter().copied().max_by_key(rank))
+        .filter_map(|lanes| lanes.iter().copied().max_by_key(importance))
         .collect();
     for (row, cells) in cells.chunks(width).enumerate() {
         let number = format!("{:>3} ", row * width * lanes_per_mark);
@@ -159,43 +169,44 @@ fn lanes(run: &WorkgroupRun, at: usize, rows: usize, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Writes each access of step `at` as a sentence with its rows of memory. With the lines so far, at most about `height` lines are written.
-fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>) {
+/// Writes each access of a step as a sentence with its rows of memory. Rows that do not fit into a card of `height` lines are left out, but at
+/// least one line of rows stands below each sentence.
+fn memory(run: &WorkgroupRun, step: usize, height: usize, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let Some(step) = run.steps.get(at) else {
-        return;
-    };
-    if step.accesses.is_empty() {
+    let accesses = run.steps.get(step).map_or(&[][..], |step| &step.accesses);
+    if accesses.is_empty() {
         return;
     }
-    let side_by_side = ((w.columns + BETWEEN) / (ROW + BETWEEN)).max(1);
-    let sentences: Vec<Vec<Line<'static>>> = step
-        .accesses
+    let rows_per_line = ((w.columns + GAP) / (ROW_WIDTH + GAP)).max(1);
+    let sentences: Vec<Vec<Line<'static>>> = accesses
         .iter()
         .map(|access| text::wrapped(&access.sentence(), theme.text, w.columns))
         .collect();
     let used = w.lines.len() + 1 + sentences.iter().map(Vec::len).sum::<usize>();
-    let room = height.saturating_sub(used) / step.accesses.len();
-    for (access, sentence) in step.accesses.iter().zip(sentences) {
+    let lines_per_access = height.saturating_sub(used) / accesses.len();
+    for (access, sentence) in accesses.iter().zip(sentences) {
         w.lines.extend(sentence);
-        let rows = run.rows(at, access);
-        let shown = match rows.len().div_ceil(side_by_side) {
-            all if all <= room.max(1) => rows.len(),
-            _ => (room.saturating_sub(1)).max(1) * side_by_side,
+        let rows = run.rows(step, access);
+        let all_fit = rows.len().div_ceil(rows_per_line) <= lines_per_access.max(1);
+        let shown = if all_fit {
+            rows.len()
+        } else {
+            (lines_per_access.saturating_sub(1)).max(1) * rows_per_line
         };
-        for rows in rows[..shown].chunks(side_by_side) {
+        for side_by_side in rows[..shown].chunks(rows_per_line) {
             let mut spans = Vec::new();
-            for row in rows {
+            for row in side_by_side {
                 if !spans.is_empty() {
-                    spans.push(Span::raw(" ".repeat(BETWEEN)));
+                    spans.push(Span::raw(" ".repeat(GAP)));
                 }
-                spans.push(Span::styled(text::left(&row.label, LABEL), theme.dim));
-                spans.extend(spaced(cells(row, w)));
+                let label = text::left(&row.label, LABEL_WIDTH);
+                spans.push(Span::styled(label, theme.dim));
+                spans.extend(spaced(cells(row, theme)));
             }
             w.lines.push(Line::from(spans));
         }
         let more = rows.len() - shown;
-        if more > 0 && room > 1 {
+        if more > 0 && lines_per_access > 1 {
             w.line(format!("… {more} more rows"), theme.dim);
         }
     }
@@ -204,14 +215,13 @@ fn memory(run: &WorkgroupRun, at: usize, height: usize, w: &mut ProseWriter<'_>)
     ));
 }
 
-/// Returns the marks of a row of memory, each with its style.
-fn cells(row: &MemoryRow, w: &ProseWriter<'_>) -> Vec<(&'static str, Style)> {
+/// Returns a mark for each cell of a row of memory, with its style: the number of lanes there, or the mark of a fault.
+fn cells(row: &MemoryRow, theme: &Theme) -> Vec<(&'static str, Style)> {
     const COUNTS: [&str; 10] = ["·", "■", "2", "3", "4", "5", "6", "7", "8", "9"];
-    let theme = w.theme;
     let mark = |(cell, lanes): (usize, &u16)| {
         let count = COUNTS.get(usize::from(*lanes)).copied().unwrap_or("+");
         match lanes {
-            _ if row.fought == Some(cell) => (theme.symbols.bad, theme.bad),
+            _ if row.faulty_cell == Some(cell) => (theme.symbols.bad, theme.bad),
             0 => (count, theme.dim),
             _ => (count, theme.strong),
         }

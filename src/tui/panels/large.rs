@@ -1,12 +1,24 @@
-//! Draws rows for the back of a room: each has a name, a figure in large glyphs, and a bar or a small chart as thick as the row. The rows
-//! share the height of the screen; where it is too low for large glyphs, the figures stand in plain letters.
+//! Draws the contents of a panel for the back of a room: a drawing, or a row for each figure.
+//!
+//! ```text
+//! linear        ▀▀█ █▀▀   █ █ ▀ ▄▀   ████████████████
+//! mlp.gate bwd  █▀▀ █▀█   ▀▀█  █▀    ████████████████
+//! 38.20 ms      ▀▀▀ ▀▀▀ ▀   ▀ ▀  ▀   ████████████████
+//!
+//! linear        ▀▀█ ▀▀█   █▀█ ▀ ▄▀   █████████████▌
+//! mlp.down bwd  █▀▀ █▀▀   █ █  █▀    █████████████▌
+//! 31.90 ms      ▀▀▀ ▀▀▀ ▀ ▀▀▀ ▀  ▀   █████████████▌
+//! ```
+//!
+//! The rows share the height of the screen. Where it is too low for large glyphs, the figures stand in plain letters. Where it is very high,
+//! the names are large, too, and stand above the figures.
 
 use ratatui::Frame;
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span, Text};
 
-use super::content::{Block, Figure, Picture, Size};
+use super::content::{Block, Figure, Picture, Renderer};
 use crate::app::App;
 use crate::panel::Panel;
 use crate::tui::digits;
@@ -16,13 +28,13 @@ use crate::tui::text;
 use crate::tui::theme::Theme;
 
 /// The largest width of a name.
-const NAME: usize = 22;
+const MAX_NAME: usize = 22;
 /// The largest height of a row.
-const TALLEST: u16 = 12;
-/// From this height on, the names of the rows are large, too.
-const TALL: u16 = 10;
-/// The smallest width of a bar.
-const LEAST: u16 = 8;
+const MAX_HEIGHT: u16 = 12;
+/// The smallest height of a row whose name is large, too.
+const LARGE_NAMES: u16 = 10;
+/// The smallest width of a picture.
+const MIN_PICTURE: u16 = 8;
 
 /// The frame of a beat, and the area in it that is still to be filled.
 pub(super) struct Surface<'a, 'f> {
@@ -80,7 +92,7 @@ impl Row {
         }
     }
 
-    fn is_pictured(&self) -> bool {
+    fn has_picture(&self) -> bool {
         !matches!(self.figure.picture, Picture::Nothing)
     }
 
@@ -93,20 +105,20 @@ impl Row {
         }
     }
 
-    /// Returns the columns of the values in glyphs of this size; `None` where these do not fit into `room`.
-    fn large(&self, size: u16, room: u16) -> Option<u16> {
-        let wide = digits::width(&self.values)? * size;
-        (size > 0 && wide <= room).then_some(wide)
+    /// Returns the width of the values in glyphs of a size. `None` where the values have no large form or do not fit into `max` columns.
+    fn large_width(&self, size: u16, max: u16) -> Option<u16> {
+        let width = digits::width(&self.values)? * size;
+        (size > 0 && width <= max).then_some(width)
     }
 
-    /// Returns the columns of the values in glyphs of this size, or in plain letters where these do not fit.
-    fn columns(&self, size: u16, room: u16) -> u16 {
+    /// Returns the width of the values in glyphs of a size, or in plain letters where these do not fit into `max` columns.
+    fn width(&self, size: u16, max: u16) -> u16 {
         let plain = text::width(&self.values) as u16 + 1;
-        self.large(size, room).unwrap_or(plain)
+        self.large_width(size, max).unwrap_or(plain)
     }
 }
 
-/// Draws a text at the top of the area and takes its rows off the area. The text is as large as it fits into `rows`, or in plain letters
+/// Draws a text at the top of the area and takes its rows off the area. The text has the largest glyphs that fit into `rows`, or plain letters
 /// where it has no large form.
 pub(super) fn headline(s: &mut Surface<'_, '_>, text: &str, rows: u16, style: Style) {
     let size = digits::size(text, s.area.width, rows);
@@ -115,11 +127,11 @@ pub(super) fn headline(s: &mut Surface<'_, '_>, text: &str, rows: u16, style: St
     take_top(&mut s.area, u16::from(size > 0));
 }
 
-/// Draws a panel for the back of a room: its drawing, or those figures that the beat asks for, as many of them as fit. Lines before the
-/// figures stand above them, lines after them below. A panel of text is drawn in its box. Returns how many lines it can scroll.
+/// Draws a panel for the back of a room: its drawing, or the figures that the beat asks for. Lines before the figures stand above them, lines
+/// after them below. A panel of text is drawn in its box. Returns how many lines it can scroll.
 pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
-    let (mut content, _) = super::content_and_reading(panel, s.app, s.theme, s.area);
-    if !content.is_figures() {
+    let (mut content, _) = super::content_and_explanation(panel, s.app, s.theme, s.area);
+    if !content.has_large_form() {
         return super::draw(panel, s.area, s.app, s.theme, s.frame);
     }
     let mut above = Vec::new();
@@ -127,11 +139,11 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
     let mut below = Vec::new();
     let mut plot = None;
     let cue = s.app.cue();
-    let in_question =
+    let is_shown =
         |figure: &Figure| figure.dim || cue.as_ref().is_none_or(|cue| cue.asks(&figure.name));
-    for block in content.take_blocks(Size::Large) {
+    for block in content.take_blocks(Renderer::Large) {
         match block {
-            Block::Figure(figure) if !in_question(&figure) => {}
+            Block::Figure(figure) if !is_shown(&figure) => {}
             Block::Figure(figure) => rows.push(Row::new(figure, s.theme)),
             Block::Plot(drawing) => plot = Some(drawing),
             Block::Lines(lines) if rows.is_empty() && plot.is_none() => above.extend(lines),
@@ -149,21 +161,43 @@ pub(super) fn draw(s: &mut Surface<'_, '_>, panel: Panel) -> u16 {
     0
 }
 
+/// Draws the rows below each other, each with an equal share of the height.
 fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
-    let all = height(rows.len()).max(1);
+    let count = height(rows.len()).max(1);
     // On a low screen each row is one line in plain letters, so that all of them stay visible.
-    let is_high = s.area.height > digits::ROWS * (all - 1);
-    let least = if is_high { digits::ROWS } else { 1 };
-    let each = (s.area.height / all)
-        .clamp(least, TALLEST)
+    let is_high = s.area.height > digits::ROWS * (count - 1);
+    let min_height = if is_high { digits::ROWS } else { 1 };
+    let row_height = (s.area.height / count)
+        .clamp(min_height, MAX_HEIGHT)
         .min(s.area.height);
-    let gap = u16::from(each > digits::ROWS || each == 2);
+    let gap = u16::from(row_height > digits::ROWS || row_height == 2);
     let fits = |row: &Row| digits::size(&row.figure.name, s.area.width, digits::ROWS) > 0;
-    if each >= TALL && rows.iter().all(fits) {
-        return draw_tall(s, rows, each);
+    if row_height >= LARGE_NAMES && rows.iter().all(fits) {
+        return draw_with_large_names(s, rows, row_height);
     }
-    let in_one_line = each < digits::ROWS;
-    // A name may wrap between words, except in a row of one line.
+    let name_width = name_width(&rows, s.area.width, row_height < digits::ROWS);
+    // Pictures keep a quarter of the columns beside the names.
+    let mut max_figure = s.area.width - name_width;
+    if rows.iter().any(Row::has_picture) {
+        max_figure = max_figure.saturating_sub((max_figure / 4).max(MIN_PICTURE));
+    }
+    let size = common_size(&rows, |_| max_figure, row_height - gap);
+    let widths = rows.iter().map(|row| row.width(size, max_figure));
+    let figure_width = widths.max().unwrap_or(0).min(max_figure);
+    for row in rows {
+        if s.area.height == 0 {
+            break;
+        }
+        let mut area = take_top(&mut s.area, row_height);
+        area.height = area.height.saturating_sub(gap).max(1);
+        let left = take_left(&mut area, name_width);
+        name_and_details(s, &row, left);
+        figure_and_picture(s, &row, area, figure_width, size);
+    }
+}
+
+/// Returns the columns of the names, at most half of the screen. A name may wrap between words, except in a row of one line.
+fn name_width(rows: &[Row], screen: u16, in_one_line: bool) -> u16 {
     let widest = rows
         .iter()
         .flat_map(|row| {
@@ -174,53 +208,30 @@ fn draw_rows(s: &mut Surface<'_, '_>, rows: Vec<Row>) {
         .map(text::width)
         .max()
         .unwrap_or(0);
-    let most = if in_one_line {
-        s.area.width.into()
-    } else {
-        NAME
-    };
-    let name = (widest.max(12).min(most) as u16 + 2).min(s.area.width / 2);
-    // Pictures keep a quarter of the columns beside the names.
-    let mut room = s.area.width - name;
-    if rows.iter().any(Row::is_pictured) {
-        room = room.saturating_sub((room / 4).max(LEAST));
-    }
-    let size = common_size(&rows, |_| room, each - gap);
-    let wide = |row: &Row| row.columns(size, room);
-    let figures = rows.iter().map(wide).max().unwrap_or(0).min(room);
-    for row in rows {
-        if s.area.height == 0 {
-            break;
-        }
-        let mut area = take_top(&mut s.area, each);
-        area.height = area.height.saturating_sub(gap).max(1);
-        let left = take_left(&mut area, name);
-        name_and_details(s, &row, left);
-        figure_and_picture(s, &row, area, figures, size);
-    }
+    let most = if in_one_line { screen.into() } else { MAX_NAME };
+    (widest.max(12).min(most) as u16 + 2).min(screen / 2)
 }
 
 /// Draws rows whose names stand in large glyphs above the figures.
-fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
-    let high = each - digits::ROWS - 2;
-    let whole = s.area.width;
-    let room = |row: &Row| {
-        if row.is_pictured() {
-            whole * 2 / 3
+fn draw_with_large_names(s: &mut Surface<'_, '_>, rows: Vec<Row>, row_height: u16) {
+    let screen = s.area.width;
+    let max_figure = |row: &Row| {
+        if row.has_picture() {
+            screen * 2 / 3
         } else {
-            whole
+            screen
         }
     };
-    let size = common_size(&rows, room, high);
+    let size = common_size(&rows, max_figure, row_height - digits::ROWS - 2);
     // The pictures of all rows begin at one column.
     let before_pictures = rows
         .iter()
-        .filter(|row| row.is_pictured())
-        .map(|row| row.columns(size, room(row)))
+        .filter(|row| row.has_picture())
+        .map(|row| row.width(size, max_figure(row)))
         .max()
         .unwrap_or(0);
     for row in rows {
-        let mut area = take_top(&mut s.area, each);
+        let mut area = take_top(&mut s.area, row_height);
         let mut top = take_top(&mut area, digits::ROWS + 1);
         let name = &row.figure.name;
         let buffer = s.frame.buffer_mut();
@@ -231,7 +242,7 @@ fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
             s.put(top, Line::styled(details, s.theme.dim));
         }
         area.height = area.height.saturating_sub(1);
-        let columns = if row.is_pictured() {
+        let columns = if row.has_picture() {
             before_pictures
         } else {
             area.width
@@ -240,10 +251,11 @@ fn draw_tall(s: &mut Surface<'_, '_>, rows: Vec<Row>, each: u16) {
     }
 }
 
-/// Returns the largest size at which the values of all rows fit. Rows whose values fit at no size do not count; 0 where no row counts.
-fn common_size(rows: &[Row], room: impl Fn(&Row) -> u16, high: u16) -> u16 {
+/// Returns the largest size of glyphs at which the values of all rows fit into `max_width` columns and `max_height` rows. Rows whose values fit
+/// at no size do not count. Returns 0 where no row counts.
+fn common_size(rows: &[Row], max_width: impl Fn(&Row) -> u16, max_height: u16) -> u16 {
     rows.iter()
-        .map(|row| digits::size(&row.values, room(row), high))
+        .map(|row| digits::size(&row.values, max_width(row), max_height))
         .filter(|size| *size > 0)
         .min()
         .unwrap_or(0)
@@ -257,13 +269,13 @@ fn figure_and_picture(s: &mut Surface<'_, '_>, row: &Row, mut area: Rect, column
     picture(s, row, area);
 }
 
-/// Draws the name of a figure and, where there is room, its details below.
+/// Draws the name of a figure and, where a row is free, its details below.
 fn name_and_details(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
     let columns = usize::from(area.width).saturating_sub(1);
     let name = Span::styled(row.figure.name.clone(), row.name_style);
     let mut lines = text::wrap(&[name], columns, "", "");
-    let room = usize::from(area.height) - lines.len().min(area.height.into());
-    if (1..=columns).contains(&text::width(row.details())) && room > 0 {
+    let has_free_row = lines.len() < area.height.into();
+    if has_free_row && (1..=columns).contains(&text::width(row.details())) {
         lines.push(Line::styled(row.details().to_owned(), s.theme.dim));
     }
     s.put(centred(area, area.width, height(lines.len())), lines);
@@ -272,7 +284,7 @@ fn name_and_details(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
 /// Draws the values, in large glyphs where they fit.
 fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     let rows = digits::rows(size);
-    if row.large(size, area.width).is_none() || rows > area.height {
+    if row.large_width(size, area.width).is_none() || rows > area.height {
         let line = Line::styled(row.values.clone(), row.values_style);
         return s.put(centred(area, area.width, 1), line);
     }
@@ -281,8 +293,9 @@ fn figure(s: &mut Surface<'_, '_>, row: &Row, area: Rect, size: u16) {
     digits::draw(buffer, corner, &row.values, size, row.values_style);
 }
 
+/// Draws the bar or the columns of a figure. Draws nothing in a narrow area.
 fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
-    if area.width < LEAST {
+    if area.width < MIN_PICTURE {
         return;
     }
     let symbols = &s.theme.symbols;
@@ -295,16 +308,13 @@ fn picture(s: &mut Surface<'_, '_>, row: &Row, area: Rect) {
             vec![Line::styled(bar, ink); usize::from(area.height)]
         }
         Picture::Columns(values) => {
-            let rows = symbols.columns(values, area.height);
-            let each = (usize::from(area.width) / values.len().max(1)).clamp(1, 12);
-            let gap = if each > 1 { " " } else { "" };
-            rows.into_iter()
-                .map(|row| {
-                    let cells = row
-                        .into_iter()
-                        .map(|cell| cell.repeat((each - 1).max(1)) + gap);
-                    Line::styled(cells.collect::<String>(), ink)
-                })
+            let width = (usize::from(area.width) / values.len().max(1)).clamp(1, 12);
+            let gap = if width > 1 { " " } else { "" };
+            let column = |cell: &str| cell.repeat((width - 1).max(1)) + gap;
+            symbols
+                .columns(values, area.height)
+                .into_iter()
+                .map(|row| Line::styled(row.into_iter().map(column).collect::<String>(), ink))
                 .collect()
         }
     };

@@ -1,6 +1,17 @@
 //! The panel of the ledger shows whether the parts of one step add up to the step: forward, backward, optimizer and the unaccounted rest,
 //! with its sign. A rest of more than five percent is marked: the time was spent elsewhere, or the work was not done when its time was
 //! taken.
+//!
+//! ```text
+//! ● A broken  █▓▓▒░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░░ 177.0 ms
+//! forward       0.200 ms     0.1 %
+//! …
+//! unaccounted  +176.2 ms   +99.5 %  ░░░░░░░░░░░░░░░░░░░░░░
+//! ✗ time is missing from the phases: 0.800 ms of 177.0 ms
+//! submitted 0.800 ms · device 174.3 ms · synced 177.0 ms
+//! ```
+//!
+//! Where rows are short, the three clocks of the step shrink from a table to a line.
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -16,16 +27,16 @@ use protocol::story::{PhaseName, RunStory};
 use protocol::thresholds::PHASES_MISS_STEP;
 use protocol::units::{duration, or_dash, percent};
 
-/// The explanation of the panel.
-pub(super) const READING: &[&str] = &[
+pub(super) const EXPLANATION: &[&str] = &[
     "Submitted: work is queued; device: it computes; synced: it is done. \
-             Unaccounted = step - (forward + backward + optimizer); over 5 % is marked. A phase's timer runs until the \
-             calls return: it contains the work only where it then waits for the device (a sync).",
+     Unaccounted = step - (forward + backward + optimizer); over 5 % is marked. \
+     A phase's timer runs until the calls return: it contains the work only where it then waits for \
+     the device (a sync).",
     "Figures of one step. The header's figure is a mean over many steps, without the extremes.",
 ];
 
 /// The width of a run's name.
-const NAME: usize = 11;
+const NAME_WIDTH: usize = 11;
 
 /// Returns the reason why a run has no ledger.
 fn missing(run: &RunStory) -> &'static str {
@@ -39,53 +50,49 @@ fn missing(run: &RunStory) -> &'static str {
 }
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    // Where room is short, only the running slot is shown.
-    let Some(known) = measured(app, |run| run.ledger) else {
+    let Some(ledgers) = measured(app, |run| run.ledger) else {
         return Content::missing(missing(app.shown_run().shown()), theme, area);
     };
-    let (slot, reading) = known.shown;
-    let aside = format!(
-        "{} · step {}",
-        app.shown_run().slot_name(slot),
-        reading.step
-    );
-    let mut content = Content::beside(aside);
-    let (run, phases) = (app.shown_run().slot(slot), &reading.phases);
+    let (slot, reading) = ledgers.shown;
+    let name = app.shown_run().slot_name(slot);
+    let mut content = Content::with_aside(format!("{name} · step {}", reading.step));
+    let run = app.shown_run().slot(slot);
+    let phases = &reading.phases;
     let label = vec![slot_label(slot, app, theme)];
-    content.lines([stacked(label, phases, area.width, theme)]);
-    let once = run.description.waits_once();
+    content.lines([stacked_bar(label, phases, area.width, theme)]);
+    let waits_once = run.description.waits_once();
     for (name, ms) in phases.parts() {
-        content.figure(None, part(name, ms, phases.step, once, theme));
+        content.figure(None, part(name, ms, phases.step, waits_once, theme));
     }
-    let sum = sum(phases, once, area.width, theme);
-    let others: Vec<Line<'static>> = known
+    let sum = sum(phases, waits_once, area.width, theme);
+    let others: Vec<Line<'static>> = ledgers
         .all
         .iter()
         .filter(|(other, _)| *other != slot)
         .map(|(other, reading)| {
             let step = Span::styled(format!(", step {}", reading.step), theme.dim);
             let label = vec![slot_label(*other, app, theme), step];
-            stacked(label, &reading.phases, area.width, theme)
+            stacked_bar(label, &reading.phases, area.width, theme)
         })
         .collect();
-    // The clocks take three lines and a heading where they displace nothing else, else one line.
     let taken = 1 + phases.parts().count() + sum.len() + others.len();
-    let left = usize::from(area.height).saturating_sub(taken);
+    let free_rows = usize::from(area.height).saturating_sub(taken);
     content.add(None, Block::Lines(sum));
     if app.reading().withholds("clocks") {
         // The clocks would show where the time goes.
-    } else if left >= 4 {
-        content.lines((left > 5).then(Line::default));
+    } else if free_rows >= 4 {
+        // Three clocks and their heading, with empty lines around them where rows are free.
+        content.lines((free_rows > 5).then(Line::default));
         content.lines(clocks(run, area.width, theme));
-        content.lines((left > 5 && !others.is_empty()).then(Line::default));
+        content.lines((free_rows > 5 && !others.is_empty()).then(Line::default));
     } else {
-        content.lines(clocks_in_short(run, area.width, theme));
+        content.lines(short_clocks(run, area.width, theme));
     }
     content.lines(others);
     content
 }
 
-/// Returns the number of the theme's filling for a part.
+/// Returns the index of a part's pattern in `Symbols::fills`, and of its style in `Theme::phases`.
 fn filling(name: PhaseName) -> usize {
     match name {
         PhaseName::Forward => 0,
@@ -95,13 +102,13 @@ fn filling(name: PhaseName) -> usize {
     }
 }
 
-/// Returns the figure of a phase or of the unaccounted time. Where the host waits once a step (`once`), the unaccounted time may be of any
-/// size.
-fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figure {
+/// Returns the figure of a phase or of the unaccounted time. If the host `waits_once` a step, the phases are times of submitting, so that
+/// unaccounted time of any size is right.
+fn part(name: PhaseName, ms: f64, step: f64, waits_once: bool, theme: &Theme) -> Figure {
     let filling = filling(name);
     let share = ms / step;
     let is_rest = name == PhaseName::Rest;
-    let wrong = is_rest && share.abs() > PHASES_MISS_STEP && !once;
+    let wrong = is_rest && share.abs() > PHASES_MISS_STEP && !waits_once;
     let sign = if !is_rest {
         ""
     } else if ms < 0.0 {
@@ -122,11 +129,11 @@ fn part(name: PhaseName, ms: f64, step: f64, once: bool, theme: &Theme) -> Figur
     figure
 }
 
-/// Says whether the phases add up to the step.
-fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the sentence that tells if the phases add up to the step.
+fn sum(phases: &PhaseTimes, waits_once: bool, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let share = phases.residual / phases.step;
     let sum: f64 = phases.timed_parts().map(|(_, ms)| ms).sum();
-    let (good, finding) = if share > PHASES_MISS_STEP && once {
+    let (good, finding) = if share > PHASES_MISS_STEP && waits_once {
         (None, "one wait a step: the phases are times of submitting")
     } else if share > PHASES_MISS_STEP {
         (Some(false), "time is missing from the phases")
@@ -141,35 +148,39 @@ fn sum(phases: &PhaseTimes, once: bool, width: u16, theme: &Theme) -> Vec<Line<'
         Span::styled(format!("{mark} {finding}"), style),
         Span::styled(sums, theme.dim),
     ];
-    text::whole(spans, usize::from(width))
+    text::wrapped_if_wide(spans, usize::from(width))
 }
 
-/// Returns the step as one bar after `spans`. Each phase of the bar has its own filling.
-fn stacked(
-    mut spans: Vec<Span<'static>>,
+/// Returns the step as one bar after a label. Each phase of the bar has its own pattern.
+fn stacked_bar(
+    label: Vec<Span<'static>>,
     phases: &PhaseTimes,
     width: u16,
     theme: &Theme,
 ) -> Line<'static> {
-    let used = text::width_of(&spans);
-    spans.push(Span::raw(" ".repeat(NAME.saturating_sub(used) + 1)));
-    let room = usize::from(width).saturating_sub(used.max(NAME) + 13);
-    // The ends of the parts are rounded, not their lengths, so that rounding neither gains nor loses a cell.
+    let label_width = text::width_of(&label);
+    let mut spans = label;
+    spans.push(
+        " ".repeat(NAME_WIDTH.saturating_sub(label_width) + 1)
+            .into(),
+    );
+    let bar_width = usize::from(width).saturating_sub(label_width.max(NAME_WIDTH) + 13);
     let drawn_ms = |ms: f64| if ms.is_finite() { ms.max(0.0) } else { 0.0 };
     let sum: f64 = phases.parts().map(|(_, ms)| drawn_ms(ms)).sum();
-    let whole = sum.max(phases.step).max(f64::MIN_POSITIVE);
-    let mut until = 0.0;
+    let whole_ms = sum.max(phases.step).max(f64::MIN_POSITIVE);
+    let mut end_ms = 0.0;
     let mut drawn = 0;
     for (name, ms) in phases.parts() {
-        until += drawn_ms(ms);
+        // The ends of the parts are rounded, not their lengths, so that rounding neither gains nor loses a cell.
+        end_ms += drawn_ms(ms);
+        let end = ((end_ms / whole_ms * bar_width as f64).round() as usize).min(bar_width);
         let filling = filling(name);
-        let end = ((until / whole * room as f64).round() as usize).min(room);
         let style = match name {
             PhaseName::Rest => theme.bad,
             _ => theme.phases[filling],
         };
-        let bar = theme.symbols.fills[filling].repeat(end.saturating_sub(drawn));
-        spans.push(Span::styled(bar, style));
+        let cells = theme.symbols.fills[filling].repeat(end.saturating_sub(drawn));
+        spans.push(Span::styled(cells, style));
         drawn = end.max(drawn);
     }
     let step = format!(" {}", duration(phases.step));
@@ -179,7 +190,7 @@ fn stacked(
 
 const NO_CLOCKS: &str = "three clocks: not measured yet";
 
-/// Returns a step by three clocks: the step of the ledger, or another one, which the heading says.
+/// Returns a table with the time of a step by three clocks. The heading tells if it is the step of the ledger or another one.
 fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((clocks, of_ledger)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
@@ -190,11 +201,12 @@ fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
         Some(_) if own.is_none() && run.kernels.is_some() => "its kernels, in a profiled step",
         Some(_) => "without waits and gaps",
     };
-    let (returned, done) = ("until its calls returned", "until the device was done");
+    let calls_returned = "until its calls returned";
+    let device_done = "until the device was done";
     let rows = [
-        ("host, submitting", Some(clocks.enqueue), returned),
+        ("host, submitting", Some(clocks.enqueue), calls_returned),
         ("device, computing", clocks.device, device),
-        ("host, to the sync", Some(clocks.host_sync), done),
+        ("host, to the sync", Some(clocks.host_sync), device_done),
     ];
     let which = if of_ledger { "The same" } else { "Another" };
     let head = format!("{which} step by three clocks");
@@ -211,8 +223,9 @@ fn clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     lines
 }
 
-/// Returns the three clocks in one line, or in two where it is too narrow, for the evidence and for places with little room.
-pub(super) fn clocks_in_short(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
+/// Returns the time of a step by three clocks in one line, or in two where `width` is too narrow. The panel of the evidence has this line,
+/// too.
+pub(super) fn short_clocks(run: &RunStory, width: u16, theme: &Theme) -> Vec<Line<'static>> {
     let Some((clocks, _)) = run.clocks() else {
         return vec![Line::styled(NO_CLOCKS, theme.dim)];
     };
@@ -225,5 +238,5 @@ pub(super) fn clocks_in_short(run: &RunStory, width: u16, theme: &Theme) -> Vec<
         let time = Span::styled(or_dash(time, duration), theme.strong);
         [Span::styled(name, theme.dim), time]
     });
-    text::whole(spans.collect(), usize::from(width))
+    text::wrapped_if_wide(spans.collect(), usize::from(width))
 }

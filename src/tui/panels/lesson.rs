@@ -1,5 +1,19 @@
-//! The panel of the lesson shows a page at a time: the symptom and hints, and after the prediction the evidence, the cause, the result and
-//! the debrief. An open question stays at the foot of its page while the text above it scrolls.
+//! The panel of the lesson shows one page of the open stage: the symptom and hints, and after the prediction the evidence, the background,
+//! the cause, the result and the debrief. An open question stays at the foot of its page while the text above it scrolls.
+//!
+//! ```text
+//! ╭ lesson ───────────────────────── beginner · page 1 of 1 ╮
+//! │ predict ▸ evidence ▸ fix ▸ check ▸ look back            │
+//! │                                                         │
+//! │ The loss starts near 122. A model that knows nothing    │
+//! │ would start at 6.91.                                    │
+//! │ ── predict ──────────────────────────────── ↓ 4 more    │
+//! │ Which part of the network makes the first loss so large?│
+//! │  a  The embedding                                       │
+//! ╰─────────────────────────────────────────────────────────╯
+//! ```
+//!
+//! While no stage is read, the panel has another page: of an exercise, of a mystery, of a watched training, or the knobs.
 
 use std::cmp::Ordering;
 
@@ -60,15 +74,15 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         lines.push(Line::default());
         lines.append(&mut foot);
     }
-    let (_, at, of) = app.reading().page();
-    let aside = format!("{} · page {at} of {of}", stage.level.into_str());
+    let (_, number, count) = app.reading().page();
+    let aside = format!("{} · page {number} of {count}", stage.level.into_str());
     Content {
         foot,
         ..Content::text(aside, lines)
     }
 }
 
-/// Returns the rows that the page of a stage, or its knobs, take at this width. `None` where neither is open.
+/// Returns the rows that the page of a stage, or the knobs in its place, take at this width. `None` where neither is open.
 pub fn rows(app: &App, theme: &Theme, columns: usize) -> Option<usize> {
     let shows_stage = app.stage().is_some() && app.exercise().is_none();
     let area = Rect::new(0, 0, columns as u16, u16::MAX);
@@ -85,20 +99,19 @@ pub fn sections(page: LessonPage, stage: &Stage) -> impl Iterator<Item = &Lesson
         LessonPage::LookBack => kind == SectionKind::Debrief,
         LessonPage::Result | LessonPage::Quiz => false,
     };
-    let sections = stage.lesson.sections.iter().enumerate();
-    sections.filter_map(move |(index, section)| shows(index, section.kind).then_some(section))
+    stage
+        .lesson
+        .sections
+        .iter()
+        .enumerate()
+        .filter_map(move |(index, section)| shows(index, section.kind).then_some(section))
 }
 
-/// Returns the open page of a stage, and the question at its foot.
-fn page_and_question(
-    stage: &Stage,
-    app: &App,
-    theme: &Theme,
-    columns: usize,
-) -> (Vec<Line<'static>>, Vec<Line<'static>>) {
+/// Returns the open page of a stage, with the question at its foot.
+fn page_and_question(stage: &Stage, app: &App, theme: &Theme, columns: usize) -> exercise::Page {
     // Text about the stage as it was found keeps its figures while another configuration runs.
-    let now = &figures(app);
-    let found = &now.as_ref().map(|now| as_found(app, now));
+    let now = figures(app);
+    let found = now.as_ref().map(|now| as_found(app, now));
     let mut question = ProseWriter::new(app, theme, columns);
     question.figures = found.as_ref();
     let voting = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
@@ -114,7 +127,7 @@ fn page_and_question(
         }
     };
     let w = &mut writer;
-    phases(stage, w);
+    activities(stage, w);
     match page {
         LessonPage::Start => start(stage, page, w),
         LessonPage::Evidence => {
@@ -149,18 +162,19 @@ fn write_sections(page: LessonPage, stage: &Stage, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Writes the activities of the stage with a mark at the present one. Where room is short, finished activities have no names.
-fn phases(stage: &Stage, w: &mut ProseWriter<'_>) {
+/// Writes the activities of the stage, the present one highlighted, as in `✓ predict ▸ evidence ▸ fix`. Where columns are short, finished
+/// activities have no names.
+fn activities(stage: &Stage, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let now = w.app.lesson.learner.activity(stage);
     let mut parts = Vec::new();
-    for phase in Activity::VARIANTS {
-        if *phase != Activity::Predict {
+    for activity in Activity::VARIANTS {
+        if *activity != Activity::Predict {
             let pointer = format!(" {} ", theme.symbols.pointer);
             parts.push((0, Span::styled(pointer, theme.dim)));
         }
-        let name = phase.into_str();
-        match phase.cmp(&now) {
+        let name = activity.into_str();
+        match activity.cmp(&now) {
             Ordering::Less => {
                 parts.push((0, Span::styled(theme.symbols.good, theme.good)));
                 parts.push((1, Span::styled(format!(" {name}"), theme.good)));
@@ -174,26 +188,27 @@ fn phases(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// Writes the symptom of the fault and the hints so far.
 fn start(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
-    let (app, theme) = (w.app, w.theme);
-    let told = app.lesson.learner.revealed(stage);
+    let app = w.app;
+    let revealed = app.lesson.learner.revealed(stage);
     w.blank();
-    w.body(&stage.symptom, theme.strong);
+    w.body(&stage.symptom, w.theme.strong);
     let device = app.shown_run().device();
     let on_cpu = device.is_some_and(|device| device.kind == "cpu");
-    // The note names the cause, because it says what a CPU cannot show.
-    if told
+    // The note says what a CPU cannot show, which names the cause.
+    if revealed
         && on_cpu
         && let Some(note) = &stage.cpu_note
     {
         w.blank();
-        w.course_text("About the CPU: ", theme.dim, note);
+        w.course_text("About the CPU: ", w.theme.dim, note);
     }
-    for hint in 0..app.reading().hints().0.min(stage.hints.len()) {
+    let (shown, _) = app.reading().hints();
+    for hint in 0..shown.min(stage.hints.len()) {
         w.blank();
         w.hint(hint, &stage.hints);
     }
     write_sections(page, stage, w);
-    if !told {
+    if !revealed {
         w.blank();
         w.dim("The cause is shown once you have predicted and looked at the evidence.");
     }
@@ -207,8 +222,9 @@ fn evidence(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
             let panels = w.app.reading().panels_named(stage);
             w.text(&format!("Not there; the second try: {panels}?"));
         }
-        let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} chooses the marked row as the one \
-                    that shows it. The first answer counts in your score. {} here skips it.";
+        let text = "Before the evidence is pointed out: {} changes the panel, {} the row, and {} \
+                    chooses the marked row as the one that shows it. The first answer counts in your \
+                    score. {} here skips it.";
         let keys = [
             Action::FocusNext,
             Action::Scroll(1),
@@ -228,34 +244,34 @@ fn evidence(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
     }
 }
 
-/// Writes the fault in a sentence and at length, and the fix after it was found or asked for.
+/// Writes the fault in a sentence and at length, and the fix once the learner has found it or asked for it.
 fn cause(stage: &Stage, page: LessonPage, w: &mut ProseWriter<'_>) {
     let app = w.app;
-    let known = app.lesson.learner.progress_of(stage);
-    let found = known.state == StageState::Passed || known.solution_shown || !app.keeps_progress();
+    let progress = app.lesson.learner.progress_of(stage);
+    let passed = progress.state == StageState::Passed;
+    let shows_fix = passed || progress.solution_shown || !app.keeps_progress();
     let texts = [("The fault", &stage.fault), ("The fix", &stage.fix)];
-    for (title, text) in texts.into_iter().take(1 + usize::from(found)) {
+    for (title, text) in texts.into_iter().take(1 + usize::from(shows_fix)) {
         if !text.is_empty() {
             w.heading(title);
             w.body(text, w.theme.text);
         }
     }
     if let Some(lines) = app.lesson.course.in_pytorch(stage) {
-        w.heading("In PyTorch, these lines make it");
+        w.heading("In PyTorch, these lines cause it");
         w.blocks(std::slice::from_ref(lines));
     }
     write_sections(page, stage, w);
 }
 
-/// Writes the learner's prediction and range, and whether they were right.
+/// Writes the learner's prediction and range and, once the stage was tried, the right answer.
 fn prediction(stage: &Stage, w: &mut ProseWriter<'_>) {
     w.heading("Your prediction");
-    let (app, theme) = (w.app, w.theme);
+    let theme = w.theme;
     let question = &stage.prediction;
-    let tried = app.lesson.learner.tried(stage);
-    let Some(Prediction::Choice { choice, right }) =
-        app.lesson.learner.progress_of(stage).prediction
-    else {
+    let learner = &w.app.lesson.learner;
+    let tried = learner.tried(stage);
+    let Some(Prediction::Choice { choice, right }) = learner.progress_of(stage).prediction else {
         w.line("Skipped; it does not count in your score.", theme.dim);
         if tried {
             let marker = format!("The answer is {}. ", letter(question.answer));
@@ -263,32 +279,10 @@ fn prediction(stage: &Stage, w: &mut ProseWriter<'_>) {
         }
         return;
     };
-    let words = question.choices.get(choice).map_or("", String::as_str);
+    let text = question.choices.get(choice).map_or("", String::as_str);
     let marker = format!("You said {}: ", letter(choice));
-    w.course_text(&marker, theme.dim, words);
-    let learner = &app.lesson.learner;
-    let known = learner.progress_of(stage);
-    if let (Some(estimate), Some(range)) = (&stage.estimate, known.estimate) {
-        w.course_text("How much: ", theme.dim, &estimate.prompt);
-        question::scale(estimate, Some(range), known.measured, w);
-        let passed = learner.report.as_ref().is_some_and(StageReport::passed);
-        match (
-            known.measured,
-            truth(app, stage),
-            learner.other_differing_knob(stage),
-        ) {
-            (Some(first), Some(later), _) if passed => {
-                question::later(estimate, first, later, w);
-            }
-            (None, None, Some(other)) if estimate.of.starts_with("pair.") => {
-                w.dim(&format!(
-                    "Not judged: B also changes {other}. The question is about {} alone.",
-                    stage.varies.join(", ")
-                ));
-            }
-            _ => {}
-        }
-    }
+    w.course_text(&marker, theme.dim, text);
+    range(stage, w);
     if tried {
         let (mark, style) = theme.mark(right);
         let marker = if right {
@@ -301,15 +295,41 @@ fn prediction(stage: &Stage, w: &mut ProseWriter<'_>) {
     }
 }
 
+/// Writes the learner's range on its scale, with the measured figure once it is known. Writes nothing if the learner placed no range.
+fn range(stage: &Stage, w: &mut ProseWriter<'_>) {
+    let learner = &w.app.lesson.learner;
+    let progress = learner.progress_of(stage);
+    let Some((estimate, range)) = stage.estimate.as_ref().zip(progress.estimate) else {
+        return;
+    };
+    w.course_text("How much: ", w.theme.dim, &estimate.prompt);
+    question::scale(estimate, Some(range), progress.measured, w);
+    let passed = learner.report.as_ref().is_some_and(StageReport::passed);
+    let latest = truth(w.app, stage);
+    if let (Some(first), Some(latest)) = (progress.measured, latest)
+        && passed
+    {
+        question::write_later(estimate, first, latest, w);
+    } else if let Some(other) = learner.other_differing_knob(stage)
+        && progress.measured.is_none()
+        && latest.is_none()
+        && estimate.of.starts_with("pair.")
+    {
+        w.dim(&format!(
+            "Not judged: B also changes {other}. The question is about {} alone.",
+            stage.varies.join(", ")
+        ));
+    }
+}
+
 /// Writes the verdict of the pairs and the results of the stage's checks.
 fn checks(w: &mut ProseWriter<'_>) {
-    let (app, theme) = (w.app, w.theme);
-    let verdict = cards::verdict(app, w.columns, theme);
+    let verdict = cards::verdict(w.app, w.columns, w.theme);
     if !verdict.is_empty() {
         w.heading("In pairs");
         w.lines.extend(verdict);
     }
-    let Some(report) = &app.lesson.learner.report else {
+    let Some(report) = &w.app.lesson.learner.report else {
         return;
     };
     w.heading("Measured checks");
@@ -321,11 +341,11 @@ fn checks(w: &mut ProseWriter<'_>) {
             format!("measured: {}", line.measured)
         };
         let text = format!("{}{optional}: {}; {measured}", line.name, line.asked);
-        w.judged(theme.outcome(line.outcome), &text);
+        w.judged(w.theme.outcome(line.outcome), &text);
     }
 }
 
-/// Lists the exercises that belong to this stage.
+/// Writes a list of the exercises that belong to this stage.
 fn exercises(stage: &Stage, w: &mut ProseWriter<'_>) {
     let app = w.app;
     let belongs = |exercise: &&Exercise| exercise.lesson.as_ref() == Some(&stage.lesson_file);
@@ -342,24 +362,25 @@ fn exercises(stage: &Stage, w: &mut ProseWriter<'_>) {
 
 /// Writes what others published about the fault.
 fn claims(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let claims = &stage.claims;
-    if !claims.is_empty() {
+    if !stage.claims.is_empty() {
         w.heading("What others published");
     }
-    for claim in claims {
+    for claim in &stage.claims {
         let text = format!("{} ({})", claim.text, claim.source);
         w.course_text("· ", w.theme.dim, &text);
     }
 }
 
-/// Writes the learner's answers, the latest first: whether each was right, and the reason.
+/// Writes the learner's answers, the latest first, each with a mark for right or wrong, the right answer and the explanation.
 fn quiz(stage: &Stage, w: &mut ProseWriter<'_>) {
-    let (theme, learner) = (w.theme, &w.app.lesson.learner);
+    let theme = w.theme;
+    let learner = &w.app.lesson.learner;
     let all = stage.quiz.len();
     let given = learner.progress_of(stage).answers.len();
     let right = learner.right_at_first(stage);
-    let title = format!("Questions: {given} of {all} answered, {right} right");
-    w.heading(&title);
+    w.heading(&format!(
+        "Questions: {given} of {all} answered, {right} right"
+    ));
     w.dim("The first answer to each counts in your score.");
     if learner.can_ask_again(stage) {
         let text = "{} asks the wrongly answered ones again.";
@@ -373,17 +394,17 @@ fn quiz(stage: &Stage, w: &mut ProseWriter<'_>) {
         w.body(&question.prompt, theme.text);
         let is_right = |choice| choice == question.answer;
         let (mark, style) = theme.mark(is_right(later.unwrap_or(first)));
-        let answer = letter(question.answer);
         let choice = question.choices.get(question.answer);
-        let words = choice.map_or("", String::as_str);
+        let text = choice.map_or("", String::as_str);
+        let answer = format!("{}: {text}", letter(question.answer));
         let given = match later {
             Some(later) => format!("First {}, now {}", letter(first), letter(later)),
             None => format!("You said {}", letter(first)),
         };
         let verdict = if is_right(first) {
-            format!("{answer}: {words}")
+            answer
         } else {
-            format!("{given}. The answer is {answer}: {words}")
+            format!("{given}. The answer is {answer}")
         };
         w.judged((mark, style), &verdict);
         w.course_text("  ", style, &question.explanation);

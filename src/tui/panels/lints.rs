@@ -1,4 +1,10 @@
 //! The panel of the lints shows the plausibility lints that fired: the name, the reason, and what to do next.
+//!
+//! ```text
+//! ▲ first-loss
+//!   why:  the first loss is 120.6 and ln V is 6.91
+//!   next: compare the spread of the logits in the evidence panel
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -13,12 +19,12 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::surface::slot_label;
 use crate::tui::theme::Theme;
 
-/// The explanation of the panel.
-pub(super) const READING: &[&str] = &[
-    "A lint reports something that a correct run does not do: what was seen, and where to look next. A run without lints may still be wrong.",
+pub(super) const EXPLANATION: &[&str] = &[
+    "A lint reports something that a correct run does not do: what was seen, and where to look next. \
+     A run without lints may still be wrong.",
 ];
 
-/// Returns the contents that replace a panel which would answer the stage's question.
+/// Returns the contents that stand in the place of a panel which would answer the stage's question.
 pub(super) fn later<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let mut writer = ProseWriter::new(app, theme, area.width);
     writer.dim("Shown once you have answered what this stage asks.");
@@ -55,8 +61,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         if watched::is_shown(app)
             && let Some(file) = page_of(&lint.name)
         {
-            let mut readings = app.lesson.course.readings.iter();
-            let page = readings.find(|page| page.file == file);
+            let pages = &app.lesson.course.readings;
+            let page = pages.iter().find(|page| page.file == file);
             let title = page.map_or("", |page| page.title.as_str());
             let key = keys::label(Action::Open(Overlay::Glossary), app);
             writer.item("  page: ", theme.dim, &format!("{title}, {key}"));

@@ -1,4 +1,12 @@
 //! Two cards: the log of drivers, libraries and the engine, and the list of files of the course that could not be loaded.
+//!
+//! ```text
+//! ╭ log ───────────────────────────────────────────────────╮
+//! │ note     error: XDG_RUNTIME_DIR is invalid: no window  │
+//! │          is opened here (2 times)                      │
+//! │ output   vulkan: device lost                           │
+//! ╰────────────────────────────────────────────────────────╯
+//! ```
 
 use ratatui::layout::Rect;
 
@@ -25,12 +33,13 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         if entry.times > 1 {
             text += &format!(" ({} times)", entry.times);
         }
-        let plain = if entry.why.is_some() {
-            theme.dim
-        } else {
-            theme.text
+        // An entry with an explanation needs no attention.
+        let text_style = match entry.why {
+            Some(_) => theme.dim,
+            None => theme.text,
         };
-        w.item_in(&text::left(entry.level.into_str(), 9), style, &text, plain);
+        let level = text::left(entry.level.into_str(), 9);
+        w.item_in(&level, style, &text, text_style);
     }
     if w.lines.is_empty() {
         w.line("the log is empty", theme.dim);

@@ -1,5 +1,14 @@
 //! The panel of the loss shows the loss of A and B over steps. Lines mark ln V, the loss of a model that knows nothing, and the entropy of
 //! the data, below which no correct run goes. A loss that is not finite is named with its step, not drawn.
+//!
+//! ```text
+//! ● A broken 120.6 → NaN at step 41
+//!       │⠉⠉⠑⠒⠒⠢⠤⣀⣀⣀          A: NaN at step 41 │
+//!    100│          ⠉⠑⠒⠒⠢⢄⣀⣀⡀                   │
+//!       │                  ⠈⠉⠉⠑⠒⠤⠤⠤⣀⡀ ⣀⡀       A
+//!      0│╌ entropy 2.31: the floor ╌╌ ln V 6.91 ╌│
+//!        step 0                              41
+//! ```
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -15,10 +24,10 @@ use protocol::Slot;
 use protocol::story::{Bucket, RunStory, Series};
 use protocol::units::number;
 
-/// The explanation of the panel.
-pub(super) const READING: &[&str] = &[
-    "The loss is the mean of -ln(probability given to the token that came next). ln V: all V tokens get the same \
-             probability. Entropy: every token gets its true probability; only a model that has seen the answers is below.",
+pub(super) const EXPLANATION: &[&str] = &[
+    "The loss is the mean of -ln(probability given to the token that came next). \
+     ln V: all V tokens get the same probability. \
+     Entropy: every token gets its true probability; only a model that has seen the answers is below.",
     "The first loss is taken before any update: it depends on the initial weights only.",
 ];
 
@@ -45,8 +54,8 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content { aside, ..content }
 }
 
-/// Returns the legend by ranks: the name of each curve and its latest loss, where the curve began and with whose weights, and the loss that
-/// another run reached later with these weights.
+/// Returns the parts of the legend with their ranks: for each curve the name, the latest loss, where the curve began and with whose weights,
+/// and the loss that another run reached later with these weights.
 fn legend(app: &App, theme: &Theme) -> Vec<(u8, Span<'static>)> {
     let mut parts = Vec::new();
     for (slot, run) in slots(app) {
@@ -59,30 +68,29 @@ fn legend(app: &App, theme: &Theme) -> Vec<(u8, Span<'static>)> {
         parts.push((0, slot_label(slot, app, theme)));
         let mut add = |rank: u8, text: String, style| parts.push((rank, Span::styled(text, style)));
         add(0, " ".to_owned(), theme.dim);
-        let diverged = run.loss.not_finite;
         if begin == 0 && begin < step {
             let text = format!("{} {} ", number(first), theme.symbols.to);
             add(4, text, theme.dim);
         }
-        // The first value that is not finite is shown; later ones say nothing new.
-        match diverged {
-            Some((step, value)) => {
-                add(0, number(value), theme.bad);
-                add(0, format!(" at step {step}"), theme.dim);
-            }
-            None => add(0, number(loss), theme.strong),
+        // Of the values that are not finite only the first one means something.
+        let diverged = run.loss.not_finite;
+        if let Some((step, value)) = diverged {
+            add(0, number(value), theme.bad);
+            add(0, format!(" at step {step}"), theme.dim);
+        } else {
+            add(0, number(loss), theme.strong);
         }
-        // A toggle keeps the weights, so the first loss after it says nothing about this variant. The step of a divergence would read as
-        // the step from which the curve goes on.
+        // A toggle keeps the weights, so the first loss after it says nothing about this variant. After a divergence the step of the toggle
+        // would look like the step of the divergence.
         if begin > 0 && diverged.is_none() {
-            let whose = match run.went_on_from {
+            let weights = match run.went_on_from {
                 Some(from) if from != slot => format!("{}'s weights", from.into_str()),
                 _ => "an earlier run's weights".to_owned(),
             };
             add(3, format!(" from step {begin} on"), theme.dim);
             add(4, ", ".to_owned(), theme.dim);
             add(5, "continued from ".to_owned(), theme.dim);
-            add(4, whose, theme.dim);
+            add(4, weights, theme.dim);
         }
         // If A was restarted, its earlier, longer run is named, too.
         if slot == Slot::A
@@ -103,6 +111,7 @@ fn legend(app: &App, theme: &Theme) -> Vec<(u8, Span<'static>)> {
     parts
 }
 
+/// Returns the points of a curve that the window shows.
 fn points(series: &Series, window: Window) -> Vec<Bucket> {
     if window == Window::All {
         series.all().to_vec()
@@ -111,16 +120,16 @@ fn points(series: &Series, window: Window) -> Vec<Bucket> {
     }
 }
 
-/// Returns the exponential average of a curve over about `steps` steps. The average begins again after a gap.
+/// Returns the exponential average of a curve over about `steps` steps. After a gap the average begins again.
 fn smoothed(points: &[Bucket], steps: f64) -> Vec<Bucket> {
     let mut average = None;
     let smoothed_point = |bucket: &Bucket| {
         let weight = 1.0 - (-(bucket.points as f64) / steps).exp();
-        let before = match average {
+        let previous = match average {
             Some(average) if !bucket.gap => average,
             _ => bucket.mean,
         };
-        let mean = before + weight * (bucket.mean - before);
+        let mean = previous + weight * (bucket.mean - previous);
         average = Some(mean);
         Bucket {
             low: mean,
@@ -132,11 +141,12 @@ fn smoothed(points: &[Bucket], steps: f64) -> Vec<Bucket> {
     points.iter().map(smoothed_point).collect()
 }
 
+/// Returns the chart of both curves. With smoothing, the averages are drawn over the values.
 fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     let mut curves: Vec<(Slot, Vec<Bucket>)> = slots(app)
         .map(|(slot, run)| (slot, points(&run.loss, app.view.window)))
         .collect();
-    // The curve of the running slot lies on top.
+    // The curve of the running slot is drawn last, on top of the other.
     curves.sort_by_key(|(slot, _)| *slot == app.shown_run().active);
     let mut behind = Vec::new();
     if let Some(steps) = app.view.smoothing.steps() {
@@ -151,32 +161,31 @@ fn chart<'a>(app: &App, theme: &'a Theme) -> Chart<'a> {
     {
         behind.push((Slot::A, points(&longer.loss, Window::All)));
     }
-    let mut references = Vec::new();
     let run = &app.shown_run().shown().description;
-    references.extend(run.ln_vocab.map(|ln_vocab| ReferenceLine {
+    let ln_vocab = run.ln_vocab.map(|ln_vocab| ReferenceLine {
         value: ln_vocab,
         name: format!("ln V {ln_vocab:.2}"),
         means: "knows nothing",
         symbol: theme.symbols.reference,
         style: theme.reference,
-    }));
-    references.extend(run.entropy.map(|entropy| ReferenceLine {
+    });
+    let entropy = run.entropy.map(|entropy| ReferenceLine {
         value: entropy,
         name: format!("entropy {entropy:.2}"),
         means: "the floor",
         symbol: theme.symbols.floor,
         style: theme.floor,
-    }));
-    let moments = slots(app).filter_map(|(slot, run)| {
+    });
+    let divergence = |(slot, run): (Slot, &RunStory)| {
         let (step, value) = run.loss.not_finite?;
         let name = format!("{}: {} at step {step}", slot.into_str(), number(value));
         Some((step, name))
-    });
+    };
     Chart {
         curves,
         behind,
-        references,
-        moments: moments.collect(),
+        references: ln_vocab.into_iter().chain(entropy).collect(),
+        moments: slots(app).filter_map(divergence).collect(),
         log: app.view.log_axis(app.shown_run()),
         theme,
     }

@@ -1,5 +1,18 @@
-//! The page of a mystery stands in the place of the lesson: the task and its rules, the learner's changes so far, the last verdict; at the
-//! end the faults.
+//! The page of a mystery, in the place of the lesson: the task, the learner's changes so far, the last verdict and the rules. At the end the
+//! page names the faults.
+//!
+//! ```text
+//! This run has one fault: a knob with a faulty value, or a few
+//! that belong together. Find it in the panels and fix it in B.
+//!
+//! B: model.norm composed
+//! 2 panels brought up, 1 change tried, 3 min
+//!
+//! The verdict: not yet
+//! ▲ the loss must fall
+//!   6.940 after 60 steps
+//! ✓ the loss must start near ln V
+//! ```
 
 use ratatui::text::Span;
 
@@ -8,7 +21,7 @@ use crate::app::Action;
 use crate::app::mystery::{JudgeStep, MysteryEnd, MysteryRun};
 use crate::course::mystery::{FAULT_POINTS, FAULTS, Mystery, scoring};
 use crate::judge::mystery::STEPS;
-use crate::judge::{CriterionResult, Outcome};
+use crate::judge::{CriterionResult, Outcome, StageReport};
 use crate::tui::prose::ProseWriter;
 use crate::tui::speaker::time;
 
@@ -24,24 +37,24 @@ pub(super) fn page(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     }
 }
 
+/// Writes the task, the learner's changes and the effort so far.
 fn task(open: &MysteryRun, w: &mut ProseWriter<'_>) {
-    let theme = w.theme;
     let text = match open.mystery.level() {
-        1 => "This run has one fault: a knob with a faulty value, or a few that belong together. Find it in the \
-              panels and fix it in B."
+        1 => "This run has one fault: a knob with a faulty value, or a few that belong together. \
+              Find it in the panels and fix it in B."
             .to_owned(),
-                count => format!(
-            "This run has {count} faults, each a knob with a faulty value or a few that belong together. Find them in the \
-             panels and fix them in B."
+        count => format!(
+            "This run has {count} faults, each a knob with a faulty value or a few that belong together. \
+             Find them in the panels and fix them in B."
         ),
     };
-    w.plain(&text, theme.strong);
+    w.plain(&text, w.theme.strong);
     w.blank();
-    let mut changes = w.app.shown_bench().comparison.differences();
-    if changes.is_empty() {
-        changes = "nothing yet".to_owned();
-    }
-    w.item("B: ", theme.b, &changes);
+    let changes = match w.app.shown_bench().comparison.differences() {
+        none if none.is_empty() => "nothing yet".to_owned(),
+        changes => changes,
+    };
+    w.item("B: ", w.theme.b, &changes);
     let minutes = open.seconds(w.app.clock.now_ms) / 60;
     w.dim(&format!("{}, {minutes} min", effort(open)));
 }
@@ -59,28 +72,32 @@ fn effort(open: &MysteryRun) -> String {
     )
 }
 
-/// Writes the progress of the judge or its last verdict on B: the criteria, never a knob.
+/// Writes the progress of the judge, or its last verdict on B.
 fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
-    let (app, theme) = (w.app, w.theme);
-    match &open.judging {
-        Some(JudgeStep::Run) => {
+    match (&open.judging, &open.report) {
+        (Some(JudgeStep::Run), _) => {
             w.heading("The verdict");
-            let step = app.shown_run().step().map_or(0, |step| step.min(STEPS));
+            let step = w.app.shown_run().step().unwrap_or(0).min(STEPS);
             w.text(&format!("A fresh run of B: step {step} of {STEPS}"));
         }
-        Some(JudgeStep::Pairs(_)) => {
+        (Some(JudgeStep::Pairs(_)), _) => {
             w.heading("The verdict");
-            let text = "All but the speed of B is right. Its speed is now compared with a known-good configuration, in pairs:";
-            w.text(text);
+            w.text(
+                "All but the speed of B is right. Its speed is now compared with a known-good \
+                 configuration, in pairs:",
+            );
             w.blank();
-            let lines = cards::verdict(app, w.columns, theme);
+            let lines = cards::verdict(w.app, w.columns, w.theme);
             w.lines.extend(lines);
         }
-        None => {}
+        (None, Some(report)) => criteria(report, w),
+        (None, None) => {}
     }
-    let (Some(report), None) = (&open.report, &open.judging) else {
-        return;
-    };
+}
+
+/// Writes the criteria of a verdict. They never name a knob.
+fn criteria(report: &StageReport, w: &mut ProseWriter<'_>) {
+    let theme = w.theme;
     w.heading(if report.passed() {
         "The verdict: B is right"
     } else {
@@ -104,11 +121,18 @@ fn verdict(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     }
 }
 
+/// Writes the keys, the scoring, and the learner's best score.
 fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     w.heading("How");
     w.keys(
-        "{} opens the knobs: A's values stay hidden, B's until you turn them. {} toggles A and B. {} asks for the verdict on B. {} gives up.",
-        &[Action::Knobs, Action::Toggle, Action::Pair, Action::Solution],
+        "{} opens the knobs: A's values stay hidden, B's until you turn them. {} toggles A and B. \
+         {} asks for the verdict on B. {} gives up.",
+        &[
+            Action::Knobs,
+            Action::Toggle,
+            Action::Pair,
+            Action::Solution,
+        ],
     );
     w.heading("Points");
     let scoring = scoring(open.mystery.level());
@@ -120,13 +144,14 @@ fn rules(open: &MysteryRun, w: &mut ProseWriter<'_>) {
     }
 }
 
+/// Writes the page after the end: the points, the faults, and the keys that go on.
 fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     match end {
         MysteryEnd::Solved { points, seconds } => {
-            let whole = FAULT_POINTS * u32::from(open.mystery.level());
-            let text = format!("Solved: {points} of {whole} points, in {}", time(seconds));
-            w.marked((theme.symbols.good, theme.good), &text, theme.strong);
+            let most = FAULT_POINTS * u32::from(open.mystery.level());
+            let text = format!("Solved: {points} of {most} points, in {}", time(seconds));
+            w.marked(theme.mark(true), &text, theme.strong);
             let best = open
                 .score(&w.app.lesson.learner)
                 .map_or(points, |score| score.best);
@@ -147,6 +172,7 @@ fn ended(open: &MysteryRun, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     }
 }
 
+/// Writes each fault: its knobs with the faulty and the good values, its effect, and the number of faults that look alike.
 fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     for fault in &mystery.faults {
@@ -165,7 +191,8 @@ fn faults(mystery: &Mystery, end: MysteryEnd, w: &mut ProseWriter<'_>) {
         }
         w.text(fault.effect);
         if end != MysteryEnd::GivenUp && fault.is_in(&w.app.shown_bench().comparison.config_b) {
-            let text = "B still has this fault. The pairs did not measure a slowdown from it on this device.";
+            let text = "B still has this fault. The pairs did not measure a slowdown from it on this \
+                        device.";
             w.plain(text, theme.warning);
         }
         let alike = FAULTS

@@ -1,4 +1,11 @@
-//! The smallest screens show numbers only, the most important first, as many as there are rows.
+//! The smallest screens have no panels. They show the most important numbers, as many as there are rows:
+//!
+//! ```text
+//! running 60 B fixed
+//! loss ✓ 5.52 of ln V 6.91
+//! 44.35 samples/s 180.4 ms
+//! trained ✓ 100 % of parameters
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -11,6 +18,7 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use protocol::units::{ms, number};
 
+/// Returns the lines for a screen of this area.
 pub fn lines(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let run = app.shown_run().shown();
     let mut writer = ProseWriter::new(app, theme, area.width);

@@ -1,4 +1,11 @@
 //! The question at the foot of the lesson: a question with its choices, or a figure to guess as a range on a scale.
+//!
+//! ```text
+//! ── how much ──────────────────────────────────────────────
+//! What will the first loss be once the fault is fixed?
+//! 0.10 │──────────────────▓▓▓▓▓▓▓──────────────────│ 1,000
+//! between 7.36 nats and 18.48 nats
+//! ```
 
 use ratatui::text::{Line, Span};
 
@@ -14,7 +21,7 @@ use protocol::units::{bounds, number};
 pub(super) fn write_open(stage: &Stage, w: &mut ProseWriter<'_>) {
     let learner = &w.app.lesson.learner;
     if w.app.beat().is_some() {
-        // The room is asked again, even if the learner has answered before.
+        // The room is asked even if the learner has answered before.
         w.rule("predict");
         return choices(&stage.prediction, w);
     }
@@ -41,26 +48,26 @@ pub(super) fn write_open(stage: &Stage, w: &mut ProseWriter<'_>) {
 pub(super) fn choices(question: &Question, w: &mut ProseWriter<'_>) {
     let app = w.app;
     let key = |choice| match keys::label(Action::Answer(choice), app) {
-        none if none.is_empty() => letter(choice),
+        key if key.is_empty() => letter(choice),
         key => key,
     };
     choices_with_keys(key, question, w);
 }
 
-/// Writes a question and its choices. `key` returns the key of the choice with a number.
+/// Writes a question and its choices. `key` returns the key of a choice by its index.
 pub(super) fn choices_with_keys(
     key: impl Fn(usize) -> String,
     question: &Question,
     w: &mut ProseWriter<'_>,
 ) {
     w.body(&question.prompt, w.theme.strong);
-    for (number, choice) in question.choices.iter().enumerate() {
-        let marker = format!(" {}  ", key(number));
+    for (index, choice) in question.choices.iter().enumerate() {
+        let marker = format!(" {}  ", key(index));
         w.course_text(&marker, w.theme.key, choice);
     }
 }
 
-/// Says whether the measured figure lies inside the range, and how many points that gives.
+/// Returns `outside`, or `inside` with the points of the range, for the measured figure `truth`.
 pub(super) fn judged(estimate: &Estimate, range: (f64, f64), truth: f64) -> String {
     match points(estimate, range, truth) {
         0 => "outside".to_owned(),
@@ -68,8 +75,8 @@ pub(super) fn judged(estimate: &Estimate, range: (f64, f64), truth: f64) -> Stri
     }
 }
 
-/// Writes the figure of the last run, if it differs from the first figure, which judged the range.
-pub(super) fn later(estimate: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
+/// Writes the figure of the last run, if it differs from the first one, which judged the range.
+pub(super) fn write_later(estimate: &Estimate, first: f64, later: f64, w: &mut ProseWriter<'_>) {
     let first = with_unit(estimate, first);
     let now = with_unit(estimate, later);
     if first != now {
@@ -96,7 +103,7 @@ fn add_unit(estimate: &Estimate, value: &str) -> String {
     }
 }
 
-/// Writes the scale of an estimate, with the range if it is placed and the truth if it is known.
+/// Writes the scale of an estimate, with the learner's range once it is placed and the measured figure `truth` once it is known.
 pub(super) fn scale(
     estimate: &Estimate,
     range: Option<(f64, f64)>,
@@ -104,21 +111,22 @@ pub(super) fn scale(
     w: &mut ProseWriter<'_>,
 ) {
     let theme = w.theme;
-    let (from, to) = (number(estimate.from), number(estimate.to));
+    let from = number(estimate.from);
+    let to = number(estimate.to);
     let ends = text::width(&from) + text::width(&to) + 4;
-    let room = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
-    let cell = |value: f64| {
-        let position = estimate.scale().share(value) * (room - 1) as f64;
-        (position.round() as usize).min(room - 1)
+    let cells = w.columns.clamp(1, READING).saturating_sub(ends).max(4);
+    let cell_of = |value: f64| {
+        let position = estimate.scale().share(value) * (cells - 1) as f64;
+        (position.round() as usize).min(cells - 1)
     };
-    let filled = range.map(|(low, high)| cell(low)..=cell(high).max(cell(low)));
-    let mark = truth.map(cell);
+    let filled = range.map(|(low, high)| cell_of(low)..=cell_of(high).max(cell_of(low)));
+    let mark = truth.map(cell_of);
     let end = theme.symbols.vertical;
     let mut spans = vec![Span::styled(format!("{from} {end}"), theme.dim)];
-    for column in 0..room {
-        spans.push(if mark == Some(column) {
+    for cell in 0..cells {
+        spans.push(if mark == Some(cell) {
             Span::styled(theme.symbols.points[1], theme.strong)
-        } else if filled.as_ref().is_some_and(|cells| cells.contains(&column)) {
+        } else if filled.as_ref().is_some_and(|filled| filled.contains(&cell)) {
             Span::styled(theme.symbols.fills[1], theme.b)
         } else {
             Span::styled(theme.symbols.rule, theme.border)
@@ -127,13 +135,16 @@ pub(super) fn scale(
     spans.push(Span::styled(format!("{end} {to}"), theme.dim));
     w.lines.push(Line::from(spans));
     let Some(range) = range else {
-        return w.dim("No range yet: an arrow key or a figure places it. A narrow range that contains the figure earns more.");
+        return w.dim(
+            "No range yet: an arrow key or a figure places it. A narrow range that contains the figure \
+             earns more.",
+        );
     };
     let [low, high] = bounds_with_unit(estimate, range);
-    let mut words = format!("between {low} and {high}");
+    let mut phrase = format!("between {low} and {high}");
     if let Some(truth) = truth {
         let judged = judged(estimate, range, truth);
-        words += &format!(", measured {}: {judged}", with_unit(estimate, truth));
+        phrase += &format!(", measured {}: {judged}", with_unit(estimate, truth));
     }
-    w.text(&words);
+    w.text(&phrase);
 }

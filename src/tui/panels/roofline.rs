@@ -1,6 +1,17 @@
-//! The roofline shows how fast each operation of the profiled step ran, and how fast this device was measured to be at that arithmetic
-//! intensity. Each operation has a letter: a small one for A, a capital one for B. The list beside the chart names them, the longest first.
-//! A letter above the slope read its data from a cache, because the slope is the speed of memory.
+//! The panel of the roofline shows how fast each operation of the profiled step ran, and how fast this device was measured to be at that
+//! arithmetic intensity. Each operation has a letter: a small one for A, a capital one for B.
+//!
+//! ```text
+//! roofs: memory 21.00 GB/s · compute 98.00 GFLOP/s (f32) · they meet at 4.67 FLOP/byte
+//!   100│         ⡠⠒⠒⠒⠒⠒⠒⠒⠒⠒   operation        ms  GFLOP/s   roof   binds
+//!      │     ⢀⡠⠊      CD     c linear bwd   70.10    15.41 15.7 % compute
+//!    10│  ⡠⠒⠁ F          cd  C linear bwd   23.37    46.22 47.2 % compute
+//!      │⠔⠁ G                 f attention     7.40     9.05  9.2 % compute
+//! GFLOP/s       1       10 FLOP/byte
+//! ```
+//!
+//! A letter above the slope read its data from a cache, because the slope is the speed of memory. In a narrow panel the list stands below the
+//! chart. In a low one it has letters and names only, or is left out.
 
 mod plot;
 
@@ -10,7 +21,7 @@ use ratatui::layout::Rect;
 use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
-use super::content::{Content, Size};
+use super::content::{Content, Renderer};
 use crate::app::{App, kernel_rows};
 use crate::course::Beat;
 use crate::tui::surface::{height, slots};
@@ -20,66 +31,65 @@ use crate::tui::theme::Theme;
 use protocol::stats::operations::operations;
 use protocol::stats::roofline::{bounding, reached, ridge};
 use protocol::units::{ms, number, or_dash, percent, rate};
-use protocol::{KernelRow, Roof, Slot};
+use protocol::{KernelRow, Peaks, Slot};
 
-/// The explanation of the panel.
-pub(super) const READING: &[&str] = &[
-    "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat part what \
-             arithmetic can do. roof: how near a letter comes to it; over 100 % under the slope, data was in a cache.",
-    "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, or waits.",
+pub(super) const EXPLANATION: &[&str] = &[
+    "Right: more arithmetic per byte moved. Up: faster. The slope is what memory delivers, the flat \
+     part what arithmetic can do. roof: how near a letter comes to it; over 100 % under the slope, data \
+     was in a cache.",
+    "Bytes count each operand once, by its shape. An operation far below the roof moves too many bytes, \
+     or waits.",
 ];
 
 /// The letters of the operations. The letters a and b are left out, because they name the runs.
 const LETTERS: &str = "cdefghijklmnopqrstuvwxyz";
-/// From this width on, the list stands beside the chart.
-const WIDE: u16 = 70;
+/// The smallest width of a panel with the list beside the chart.
+const LIST_BESIDE: u16 = 70;
 /// The smallest and the largest width of the list beside the chart.
-const LIST: (u16, u16) = (37, 72);
-/// From this height on, a list that has no room beside the chart stands below it.
-const TALL: u16 = 12;
-/// From this height on, the letters and their names stand below the chart, without figures.
-const SHORT: u16 = 7;
-/// A list with fewer rows has letters and names only.
-const LOW: u16 = 3;
+const LIST_WIDTH: (u16, u16) = (37, 72);
+/// The smallest height of a narrow panel with the list below the chart.
+const LIST_BELOW: u16 = 12;
+/// The smallest height of a narrow panel with the letters and names below the chart.
+const NAMES_BELOW: u16 = 7;
+/// The smallest height of a list with figures. A lower one has letters and names only.
+const WITH_FIGURES: u16 = 3;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let roof = slots(app).find_map(|(_, run)| run.description.roof.as_deref());
-    let aside = match roof {
-        Some(roof) => {
-            let under_load = roof.load().is_some();
+    let peaks = slots(app).find_map(|(_, run)| run.description.peaks.as_deref());
+    let aside = match peaks {
+        Some(peaks) => {
+            let under_load = peaks.load().is_some();
             let load = if under_load { " under load" } else { "" };
-            format!("{} clock · peaks measured {}{load}", roof.clock, roof.date)
+            format!("{} clock · peaks measured {}{load}", peaks.clock, peaks.date)
         }
         None => String::new(),
     };
-    let rows = match Rows::collect(app, roof, theme) {
+    let rows = match Rows::collect(app, peaks, theme) {
         Ok(rows) => rows,
         Err(why) => {
             let missing = Content::missing(why, theme, area);
             return Content { aside, ..missing };
         }
     };
-    let mut content = Content::beside(aside);
+    let mut content = Content::with_aside(aside);
     let mut legend = rows.legend(app, area.width);
     legend.truncate(usize::from(area.height / 5).max(1));
-    let left = area.height.saturating_sub(height(legend.len()));
+    let below_legend = area.height.saturating_sub(height(legend.len()));
     content.lines(legend);
-    let (plot, list) = divide(area.width, left);
-    content.plot(Size::Normal, plot, rows.plot(rows.marks()));
-    let columns = usize::from(list.0);
-    match list.1 {
+    let (plot, (list_width, list_height)) = divide(area.width, below_legend);
+    content.plot(Renderer::Normal, plot, rows.plot(rows.marks()));
+    match list_height {
         0 => {}
-        1..LOW => content.lines(rows.letters(columns)),
-        LOW.. => {
-            let (head, lines) = rows.list(columns);
+        1..WITH_FIGURES => content.lines(rows.letters(list_width.into())),
+        WITH_FIGURES.. => {
+            let (head, lines) = rows.list(list_width.into());
             content.head = vec![head];
             content.lines(lines);
         }
     }
     if let Some(cue) = app.cue() {
-        let named = usize::from(area.height / 6);
-        let marks = rows.presented(&cue, named);
-        content.plot(Size::Large, plot, rows.plot(marks));
+        let marks = rows.presented(&cue, usize::from(area.height / 6));
+        content.plot(Renderer::Large, plot, rows.plot(marks));
     }
     content
 }
@@ -94,28 +104,28 @@ fn why_empty(app: &App, calibrated: bool) -> &'static str {
         // Peaks are measured before the first profile.
         None => "no step was profiled yet",
         Some(_) if !calibrated => {
-            "this device's peaks are not known: the log says why, and `perflings doctor --calibrate` measures them again"
+            "this device's peaks are not known: the log says why, and `perflings doctor --calibrate` \
+             measures them again"
         }
         Some(_) => "the profiler saw no operation on this device",
     }
 }
 
-/// Returns the size of the chart and the size of the list beside or below it. A list without room has 0 rows.
+/// Returns the columns and rows of the chart and those of the list beside or below it. A list that is left out has 0 rows.
 fn divide(columns: u16, rows: u16) -> ((u16, u16), (u16, u16)) {
-    if columns >= WIDE {
-        let list = (columns / 2).clamp(LIST.0, LIST.1);
+    if columns >= LIST_BESIDE {
+        let list = (columns / 2).clamp(LIST_WIDTH.0, LIST_WIDTH.1);
         return ((columns - list - 1, rows), (list, rows));
     }
     let list = match rows {
-        TALL.. => rows * 2 / 5,
-        SHORT.. => LOW - 1,
+        LIST_BELOW.. => rows * 2 / 5,
+        NAMES_BELOW.. => WITH_FIGURES - 1,
         _ => 0,
     };
     ((columns, rows - list), (columns, list))
 }
 
 /// The columns of an operation's figures, from left to right.
-#[rustfmt::skip]
 const COLUMNS: [FigureColumn; 6] = [
     ("ms", 8),
     ("FLOP/B", 8),
@@ -133,13 +143,16 @@ struct Rows<'a> {
     shown: Vec<(Slot, KernelRow)>,
     /// The names of the operations. The index of a name is the index of its letter.
     names: Vec<String>,
-    roof: &'a Roof,
+    peaks: &'a Peaks,
     theme: &'a Theme,
 }
 
 impl<'a> Rows<'a> {
-    /// Collects the operations of both slots. Fails with the reason if there are none or the peaks are not known.
-    fn collect(app: &App, roof: Option<&'a Roof>, theme: &'a Theme) -> Result<Self, &'static str> {
+    /// Collects the operations of both slots.
+    ///
+    /// # Errors
+    /// Returns the reason if there are no operations, or if the peaks of the device are not known.
+    fn collect(app: &App, peaks: Option<&'a Peaks>, theme: &'a Theme) -> Result<Self, &'static str> {
         let mut shown: Vec<(Slot, KernelRow)> = Vec::new();
         for (slot, run) in slots(app) {
             if let Some(profile) = &run.kernels {
@@ -147,9 +160,10 @@ impl<'a> Rows<'a> {
             }
         }
         shown.sort_by(|(_, row), (_, other)| other.ms.total_cmp(&row.ms));
-        let (Some(roof), false) = (roof, shown.is_empty()) else {
-            return Err(why_empty(app, roof.is_some()));
-        };
+        let peaks = peaks.ok_or_else(|| why_empty(app, false))?;
+        if shown.is_empty() {
+            return Err(why_empty(app, true));
+        }
         let mut names: Vec<String> = Vec::new();
         for (_, row) in &shown {
             let name = kernel_rows::name(row);
@@ -160,7 +174,7 @@ impl<'a> Rows<'a> {
         Ok(Self {
             shown,
             names,
-            roof,
+            peaks,
             theme,
         })
     }
@@ -177,24 +191,24 @@ impl<'a> Rows<'a> {
     }
 
     /// Returns the roof of f32 and, if an operation ran on matrix cores, their roof.
-    fn roofs(&self) -> Vec<Roof> {
-        let mut roofs = vec![self.roof.clone()];
+    fn roofs(&self) -> Vec<Peaks> {
+        let mut roofs = vec![self.peaks.clone()];
         if self.shown.iter().any(|(_, row)| row.matrix_cores) {
-            roofs.extend(bounding(self.roof, true));
+            roofs.extend(bounding(self.peaks, true));
         }
         roofs
     }
 
     /// Returns the names of the roofs with their values: memory, then each roof of arithmetic.
     fn roof_names(&self) -> Vec<String> {
-        let mut names = vec![format!("memory {}", rate(self.roof.bytes.best, "B/s"))];
+        let mut names = vec![format!("memory {}", rate(self.peaks.bytes.best, "B/s"))];
         for (name, roof) in ["compute", "matrix cores"].into_iter().zip(self.roofs()) {
             names.push(format!("{name} {}", rate(roof.flops.best, "FLOP/s")));
         }
         names
     }
 
-    /// Returns the letters with their names, as many on a line as fit: `c swiglu mlp.activation bwd  d attention fwd`.
+    /// Returns the letters with their names, as many on a line as fit, as in `c swiglu mlp.activation bwd  d attention fwd`.
     fn letters(&self, columns: usize) -> Vec<Line<'static>> {
         let mut names = String::new();
         for (letter, name) in LETTERS.chars().zip(&self.names) {
@@ -204,34 +218,33 @@ impl<'a> Rows<'a> {
         text::wrapped(&names, Style::new(), columns)
     }
 
-    /// Returns the legend: which letters belong to which run, and the roofs with their values.
+    /// Returns the legend: a line about the letters, and a line with the roofs and their values.
     fn legend(&self, app: &App, width: u16) -> Vec<Line<'static>> {
-        let mut words = Vec::new();
-        for (slot, letters) in [(Slot::A, "c-z"), (Slot::B, "C-Z")] {
+        let dim = self.theme.dim;
+        let width = usize::from(width);
+        let mut letters = Vec::new();
+        for (slot, range) in [(Slot::A, "c-z"), (Slot::B, "C-Z")] {
             if self.shown.iter().any(|(shown, _)| *shown == slot) {
-                let name = format!("{letters}: {}   ", app.shown_run().slot_name(slot));
-                words.push((0, Span::styled(name, self.theme.slot(slot))));
+                let name = format!("{range}: {}   ", app.shown_run().slot_name(slot));
+                letters.push((0, Span::styled(name, self.theme.slot(slot))));
             }
         }
-        let both = words.len() > 1;
-        let meaning = "a letter is an operation";
-        words.push((1, Span::styled(meaning, self.theme.dim)));
-        if both {
-            words.push((2, Span::styled(", the same in both runs", self.theme.dim)));
+        let has_both = letters.len() > 1;
+        letters.push((1, Span::styled("a letter is an operation", dim)));
+        if has_both {
+            letters.push((2, Span::styled(", the same in both runs", dim)));
         }
-        let mut parts = self.roof_names();
-        for (name, format) in parts.iter_mut().skip(1).zip([" (f32)", " (f16)"]) {
+        let mut roofs = self.roof_names();
+        for (name, format) in roofs.iter_mut().skip(1).zip([" (f32)", " (f16)"]) {
             name.push_str(format);
         }
-        parts.push(format!(
-            "they meet at {} FLOP/byte",
-            number(ridge(self.roof))
-        ));
-        let roof_room = usize::from(width).saturating_sub(7);
-        let roofs = text::joined(parts.iter().map(String::as_str), roof_room, " · ");
-        let mut lines = vec![text::ranked(words, usize::from(width))];
-        if !roofs.is_empty() {
-            let line = format!("roofs: {roofs}");
+        let meeting = number(ridge(self.peaks));
+        roofs.push(format!("they meet at {meeting} FLOP/byte"));
+        let names = roofs.iter().map(String::as_str);
+        let fitting = text::joined(names, width.saturating_sub("roofs: ".len()), " · ");
+        let mut lines = vec![text::ranked(letters, width)];
+        if !fitting.is_empty() {
+            let line = format!("roofs: {fitting}");
             lines.push(Line::styled(line, self.theme.reference));
         }
         lines
@@ -241,11 +254,10 @@ impl<'a> Rows<'a> {
     fn marks(&self) -> Vec<Mark> {
         let usable = |value: &f64| *value > 0.0 && value.is_finite();
         let mark = |(slot, row): &(Slot, KernelRow)| {
-            let reached = reached(row, Some(self.roof));
-            let x = reached.intensity.filter(usable)?;
-            let y = reached.flops_per_s.filter(usable)?;
+            let reached = reached(row, Some(self.peaks));
             Some(Mark {
-                at: (x, y),
+                intensity: reached.intensity.filter(usable)?,
+                flops_per_s: reached.flops_per_s.filter(usable)?,
                 letter: self.letter(*slot, row)?,
                 name: kernel_rows::name(row),
                 shows_name: false,
@@ -255,18 +267,19 @@ impl<'a> Rows<'a> {
         self.shown.iter().filter_map(mark).collect()
     }
 
-    /// Returns the marks for the back of a room, those that the beat asks for first. They and `named` of the longest others show their
-    /// names.
-    fn presented(&self, cue: &Beat, mut named: usize) -> Vec<Mark> {
+    /// Returns the marks for the back of a room, first the marks that the beat asks for. These and `max_others` of the longest others show
+    /// their names.
+    fn presented(&self, cue: &Beat, max_others: usize) -> Vec<Mark> {
         let mut marks = self.marks();
+        let mut others = 0;
         let point = self.theme.symbols.live.chars().next().unwrap_or('o');
         for mark in &mut marks {
             mark.letter = point;
             mark.shows_name = !cue.row.is_empty() && cue.asks(&mark.name);
             if !mark.shows_name {
                 mark.style = self.theme.dim;
-                mark.shows_name = named > 0;
-                named = named.saturating_sub(1);
+                mark.shows_name = others < max_others;
+                others += 1;
             }
         }
         marks.sort_by_key(|mark| !(cue.row.is_empty() || cue.asks(&mark.name)));
@@ -288,8 +301,8 @@ impl<'a> Rows<'a> {
     fn list(&self, width: usize) -> (Line<'static>, Vec<Line<'static>>) {
         let longest = self.names.iter().map(|name| text::width(name)).max();
         let name_width = longest.unwrap_or(0).clamp(12, 24);
-        let mut room = width.saturating_sub(2 + name_width);
-        let columns = Columns::fit(COLUMNS, &ORDER, &mut room);
+        let mut free = width.saturating_sub(2 + name_width);
+        let columns = Columns::fit(COLUMNS, &ORDER, &mut free);
         let names = text::left("operation", name_width);
         let head = format!("  {names}{}", columns.heads());
         let lines = self
@@ -309,7 +322,7 @@ impl<'a> Rows<'a> {
         columns: &Columns<6>,
     ) -> Line<'static> {
         let theme = self.theme;
-        let reached = reached(row, Some(self.roof));
+        let reached = reached(row, Some(self.peaks));
         let bound = match (reached.memory_bound, reached.share) {
             // The operation is faster than memory allows, so its data lay in a cache.
             (Some(true), Some(share)) if share > 1.0 => "cache",

@@ -1,4 +1,17 @@
-//! The two cards of a room: the list of everything that the learner shares, and the question that the class votes on.
+//! The two cards of a class: the list of everything that the learner shares with it, and the question that the class votes on.
+//!
+//! ```text
+//! ╭ the room ──────────────────────────────────── esc closes ╮
+//! │ The room at /srv/class is open.                          │
+//! │                                                          │
+//! │ What you share, and nothing else                         │
+//! │  name         Ada                                        │
+//! │  passed       2                                          │
+//! │  predictions  init b; strides a                          │
+//! │                                                          │
+//! │ The instructor sees it on a board, as Ada.               │
+//! ╰──────────────────────────────────────────────────────────╯
+//! ```
 
 use ratatui::layout::Rect;
 
@@ -34,9 +47,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content::titled("the room", w.lines)
 }
 
+/// Writes the state of the room, everything that is shared, and the name under which the instructor sees it.
 fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
-    let (at, name) = (&member.me.at, &member.me.name);
+    let name = &member.me.name;
     let state = match &member.link {
         Link::Joining => "being reached".to_owned(),
         Link::Joined if member.class.closed => "closed by the instructor".to_owned(),
@@ -46,22 +60,23 @@ fn shares(member: &Membership, w: &mut ProseWriter<'_>) {
         }
         Link::Over(why) => format!("left: {why}"),
     };
-    w.text(&format!("The room at {at} is {state}."));
+    w.text(&format!("The room at {} is {state}.", member.me.at));
     w.heading("What you share, and nothing else");
     for (name, value) in shared(member) {
         w.item(&format!(" {name:<12} "), theme.dim, &value);
     }
-    let called = match member.class.renamed.get(&member.me.id) {
+    let under_name = match member.class.renamed.get(&member.me.id) {
         Some(other) => format!("as {other}: another participant has your name"),
         None if name.is_empty() => "without a name".to_owned(),
         None => format!("as {name}"),
     };
     w.blank();
-    w.dim(&format!("The instructor sees it on a board, {called}."));
+    w.dim(&format!("The instructor sees it on a board, {under_name}."));
     let seat = &member.class.seat;
     if member.link == Link::Joined && !seat.is_empty() {
         w.dim(&format!(
-            "To vote with a phone, open the room's address there and type your code {seat}: you stay one person."
+            "To vote with a phone, open the room's address there and type your code {seat}: \
+             you stay one person."
         ));
     }
     if !matches!(member.link, Link::Over(_)) {
@@ -124,7 +139,7 @@ fn shared(member: &Membership) -> Vec<(&'static str, String)> {
     let hand = if member.raised { "raised" } else { "down" };
     vec![
         ("name", or_none(&shared.name)),
-        ("stage", or_none(&shared.here)),
+        ("stage", or_none(&shared.open_task)),
         ("passed", shared.passed().to_string()),
         ("predictions", joined(predictions)),
         ("votes", joined(votes)),

@@ -1,4 +1,16 @@
-//! The card of the solution shows every knob that the solution of a stage changes, and the files as they pass; for an exercise its files.
+//! The card of the solution. For a stage it shows the fix, the knobs that change, and the files as they pass; for an exercise its files.
+//!
+//! ```text
+//! enter runs it as your B
+//!
+//! every matrix starts as N(0, 0.02)
+//!
+//! model.init                library-default → normal-0.02
+//!
+//! config.toml
+//!   [model]
+//!   init = "normal-0.02"
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -26,7 +38,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     Content::titled("solution", writer.lines)
 }
 
-/// Writes the files of an exercise. Lines that the starter does not have are marked.
+/// Writes the files of an exercise, and marks the lines that the starter does not have.
 fn exercise(exercise: &Exercise, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     for file in exercise.files() {

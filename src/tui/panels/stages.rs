@@ -1,4 +1,15 @@
-//! The list of the course shows the state of each stage and exercise, which predictions were right, and the score.
+//! The card with the list of the course: the state of each stage and exercise, which predictions were right, and the score.
+//!
+//! ```text
+//! ▸ ○ 1   beginner      A loss that should not exist
+//!   ✓ 2   intermediate  The same loss, other answers     prediction right
+//!     3   beginner      A step that does not add up
+//! …
+//! ✓ passed   ● predicted   ○ begun   ─ skipped   ▸ here
+//! your predictions: 1 of 1 were right
+//! ```
+
+use std::borrow::Cow;
 
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
@@ -7,7 +18,7 @@ use super::content::Content;
 use crate::app::{App, Mode};
 use crate::course::save_file::{Prediction, StageState};
 use crate::course::{Exercise, Stage, UnusableContent};
-use crate::tui::surface::chooses;
+use crate::tui::surface::choose_hint;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 
@@ -16,27 +27,29 @@ const MARKS: usize = 8;
 /// The columns of the level.
 const LEVEL: usize = 14;
 
-/// Returns the list of the stages, the exercises and the runs without either. The meaning of the marks and the score stand below it.
+/// Returns the list of the stages, the exercises, the free run and the mystery, with the legend and the score below it.
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let columns = usize::from(area.width);
     let mut list = Content::titled("stages and exercises", Vec::new());
-    list.aside = chooses("goes there", app);
+    list.aside = choose_hint("goes there", app);
     list.between([Line::styled(app.lesson.course.title.clone(), theme.heading)]);
-    let (stages, exercises) = (&app.lesson.course.stages, &app.lesson.course.exercises);
-    for (index, stage) in stages.iter().enumerate() {
-        list.entry(index, stage_line(app, index, stage, columns, theme));
+    let course = &app.lesson.course;
+    for (index, stage) in course.stages.iter().enumerate() {
+        let entry = stage_entry(app, index, stage);
+        list.entry(index, entry.line(columns, theme));
     }
-    if !exercises.is_empty() {
-        let heading = "exercises: runs to predict, recordings to solve, kernels to write";
-        let heading = Line::styled(text::cut(heading, columns), theme.heading);
+    if !course.exercises.is_empty() {
+        let text = "exercises: runs to predict, recordings to solve, kernels to write";
+        let heading = Line::styled(text::cut(text, columns), theme.heading);
         list.between([Line::default(), heading]);
     }
-    for (index, exercise) in exercises.iter().enumerate() {
-        let line = exercise_line(app, index, exercise, columns, theme);
-        list.entry(stages.len() + index, line);
+    for (index, exercise) in course.exercises.iter().enumerate() {
+        let entry = exercise_entry(app, index, exercise);
+        list.entry(course.stages.len() + index, entry.line(columns, theme));
     }
-    let broken = app.lesson.course.broken.iter();
-    list.between(broken.map(|content| broken_line(content, columns, theme)));
+    for content in &course.broken {
+        list.between([broken_line(content, columns, theme)]);
+    }
     list.between([Line::default()]);
     runs(app, theme, &mut list);
     let rule = Line::styled(theme.symbols.rule.repeat(columns), theme.border);
@@ -57,9 +70,9 @@ fn legend(theme: &Theme) -> Line<'static> {
     ];
     marks
         .into_iter()
-        .flat_map(|(mark, words, style)| {
-            let words = Span::styled(format!(" {words}   "), theme.dim);
-            [Span::styled(mark, style), words]
+        .flat_map(|(mark, meaning, style)| {
+            let meaning = Span::styled(format!(" {meaning}   "), theme.dim);
+            [Span::styled(mark, style), meaning]
         })
         .collect()
 }
@@ -85,9 +98,11 @@ fn score(app: &App, theme: &Theme, columns: usize) -> Line<'static> {
 
 /// A stage or an exercise in the list.
 struct Entry<'a> {
-    here: bool,
+    /// True for the stage or exercise that is open.
+    is_open: bool,
     state: StageState,
-    label: &'a str,
+    /// The number of a stage, or the name of an exercise, such as `k01`.
+    label: Cow<'a, str>,
     level: &'a str,
     title: &'a str,
     notes: [Option<&'static str>; 2],
@@ -103,41 +118,31 @@ impl Entry<'_> {
             StageState::Skipped => (symbols.rule, theme.dim),
             StageState::New => (" ", theme.dim),
         };
-        let here = symbols.pointer_at(self.here);
+        let pointer = symbols.pointer_at(self.is_open);
         let title = text::cut(self.title, columns.saturating_sub(MARKS + LEVEL));
-        let label = text::left(self.label, MARKS - 4);
+        let label = text::left(&self.label, MARKS - 4);
         let level = text::left(self.level, LEVEL);
-        let cells = format!("{here} {mark} {label}{level}{title}");
-        let left = columns.saturating_sub(text::width(&cells));
-        let note = text::joined(
-            self.notes.into_iter().flatten(),
-            left.saturating_sub(2),
-            ", ",
-        );
+        let cells = format!("{pointer} {mark} {label}{level}{title}");
+        let free = columns.saturating_sub(text::width(&cells));
+        let notes = self.notes.into_iter().flatten();
+        let note = text::joined(notes, free.saturating_sub(2), ", ");
         Line::from(vec![
             Span::styled(cells, style),
-            Span::styled(text::right(&note, left), theme.dim),
+            Span::styled(text::right(&note, free), theme.dim),
         ])
     }
 }
 
-fn exercise_line(
-    app: &App,
-    index: usize,
-    exercise: &Exercise,
-    columns: usize,
-    theme: &Theme,
-) -> Line<'static> {
-    let known = app.lesson.learner.progress.stage(&exercise.id);
-    let entry = Entry {
-        here: app.mode.exercise() == Some(index),
-        state: known.state,
-        label: exercise.label(),
+fn exercise_entry<'a>(app: &App, index: usize, exercise: &'a Exercise) -> Entry<'a> {
+    let progress = app.lesson.learner.progress.stage(&exercise.id);
+    Entry {
+        is_open: app.mode.exercise() == Some(index),
+        state: progress.state,
+        label: exercise.label().into(),
         level: exercise.level.into_str(),
         title: &exercise.title,
-        notes: [None, known.solution_shown.then_some("solution shown")],
-    };
-    entry.line(columns, theme)
+        notes: [None, progress.solution_shown.then_some("solution shown")],
+    }
 }
 
 /// Returns the line of a stage or an exercise that could not be loaded. It cannot be selected.
@@ -153,31 +158,25 @@ fn broken_line(content: &UnusableContent, columns: usize, theme: &Theme) -> Line
 fn runs(app: &App, theme: &Theme, list: &mut Content<'_>) {
     let solved = match app.lesson.learner.progress.mysteries.len() {
         0 => String::new(),
-        n => format!(" ({n} solved)"),
+        count => format!(" ({count} solved)"),
     };
     let free = "free run: every knob, no questions".to_owned();
     let mystery = format!("mystery: a run with hidden faults to fix{solved}");
     let first = app.lesson.course.stages.len() + app.lesson.course.exercises.len();
-    for (entry, here, words) in [
+    for (entry, is_open, text) in [
         (first, matches!(app.mode, Mode::Free), free),
         (first + 1, matches!(app.mode, Mode::Mystery(_)), mystery),
     ] {
-        let mark = theme.symbols.pointer_at(here);
-        let line = format!("{mark}   {words}");
+        let pointer = theme.symbols.pointer_at(is_open);
+        let line = format!("{pointer}   {text}");
         list.entry(entry, Line::styled(line, theme.text));
     }
 }
 
-fn stage_line(
-    app: &App,
-    index: usize,
-    stage: &Stage,
-    columns: usize,
-    theme: &Theme,
-) -> Line<'static> {
-    let known = app.lesson.learner.progress_of(stage);
-    // The list says whether a prediction was right only after the stage is passed.
-    let predicted = match (known.state, known.prediction) {
+fn stage_entry<'a>(app: &App, index: usize, stage: &'a Stage) -> Entry<'a> {
+    let progress = app.lesson.learner.progress_of(stage);
+    // The list judges a prediction only after the stage is passed.
+    let judged = match (progress.state, progress.prediction) {
         (_, Some(Prediction::Skipped)) => Some("prediction skipped"),
         (StageState::Passed, Some(Prediction::Choice { right: true, .. })) => {
             Some("prediction right")
@@ -185,18 +184,17 @@ fn stage_line(
         (StageState::Passed, Some(_)) => Some("prediction wrong"),
         _ => None,
     };
-    let state = match (known.state, known.prediction) {
+    let state = match (progress.state, progress.prediction) {
         // A skipped prediction is noted beside the title.
         (StageState::Predicted, Some(Prediction::Skipped)) => StageState::Seen,
         (state, _) => state,
     };
-    let entry = Entry {
-        here: index == app.lesson.learner.at && app.mode.reads_stage(),
+    Entry {
+        is_open: index == app.lesson.learner.at && app.mode.reads_stage(),
         state,
-        label: &stage.number.to_string(),
+        label: stage.number.to_string().into(),
         level: stage.level.into_str(),
         title: &stage.title,
-        notes: [predicted, known.solution_shown.then_some("solution shown")],
-    };
-    entry.line(columns, theme)
+        notes: [judged, progress.solution_shown.then_some("solution shown")],
+    }
 }

@@ -1,5 +1,12 @@
-//! The status line shows the stage, the state of the run, the step, samples/s with its spread, the clock and the hints. Above it stands
-//! the guide: the next move, or the open confirmation.
+//! The lines above the footer: the guide, which tells the next move, and below it the status line.
+//!
+//! ```text
+//!  ▸ t: toggle A and B · T: measure both · f: change B
+//!  stage 1/3 · ● running B fixed · step 60 · 44.35 ± 0.63 samples/s · host-sync clock · hint 0/3
+//! ```
+//!
+//! A confirmation, the text of a beat or a notice takes the place of the next move. Where columns are short, the less important parts of the
+//! status line are left out.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -12,14 +19,14 @@ use crate::app::beats::VoteState;
 use crate::app::guide::{confirmation, next_move};
 use crate::app::member::{Link, Membership};
 use crate::app::{App, RunState};
-use crate::tui::prose::{filled_as_found, sentence, told_as_found};
+use crate::tui::prose::{filled_as_found, lines_as_found, sentence};
 use crate::tui::surface::{Fitted, height};
 use crate::tui::theme::Theme;
 use crate::tui::{digits, text};
 use protocol::units::{ms, number, show};
 use protocol::{ENQUEUE, Throughput};
 
-/// Returns the notice that progress is not saved, with the reason. It stands above everything else. Empty while progress is saved.
+/// Returns the notice that progress is not saved, with the reason. Empty while progress is saved.
 pub fn unsaved(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     let Some(why) = &app.view.unsaved else {
         return Vec::new();
@@ -34,7 +41,7 @@ fn marked((mark, style): (&str, Style), spans: &[Span<'_>], width: u16) -> Vec<L
     text::wrap(spans, usize::from(width), mark, "   ")
 }
 
-/// Draws the guide. At a beat it has the sentence that the room reads, in large glyphs where they fit.
+/// Draws the guide. At a beat the guide is the sentence that the room reads, in large glyphs where they fit.
 pub fn draw_guide(app: &App, theme: &Theme, area: Rect, buffer: &mut Buffer) {
     Fitted(lines(app, theme, area.width).into()).render(area, buffer);
     if let Some(large) = large_sentence(app, area.width)
@@ -61,23 +68,28 @@ fn large_sentence(app: &App, width: u16) -> Option<Vec<String>> {
     (4 * digits::rows_of(lines.len()) <= app.view.size.1).then_some(lines)
 }
 
-/// Returns true if the class has voted at this beat: its count stands in place of the call for hands.
+/// Returns true if the class has voted at this beat. The guide then has the count of the votes in the place of the call for hands.
 fn is_counted(app: &App) -> bool {
     let asked = app.beat().is_some_and(|beat| beat.vote == VoteState::Open);
     asked && app.tally().is_some_and(|tally| !tally.open)
 }
 
+/// Returns the lines of the guide: a confirmation, the text of a beat, the pointed-out evidence, or the next move.
 fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some(confirm) = app.view.confirm {
         let question = sentence(&confirmation(confirm, app), app, theme, theme.warning);
         return marked(("?", theme.badge), &question.spans, width);
     }
+    let course_text = |marker: &str, text: &str| {
+        let place = (app, theme, width.saturating_sub(1));
+        told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
+    };
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         let mut lines = match large_sentence(app, width) {
             // The large glyphs are drawn over empty lines.
             Some(large) => vec![Line::default(); usize::from(digits::rows_of(large.len()))],
             None if is_counted(app) => Vec::new(),
-            None => course_text(app, theme, width, " ", &cue.say),
+            None => course_text(" ", &cue.say),
         };
         if beat.vote == VoteState::Open
             && let Some(tally) = app.tally()
@@ -94,10 +106,10 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     if let Some((index, evidence)) = app.lesson.learner.pointer.zip(evidence)
         && let Some(pointer) = evidence.get(index)
     {
-        // The pointer says what to look for in a panel; below it stands how to go on.
-        let (number, count, panel) = (index + 1, evidence.len(), pointer.panel.into_str());
-        let marker = format!(" {number}/{count} {panel} ");
-        let mut lines = course_text(app, theme, width, &marker, &pointer.text);
+        let number = index + 1;
+        let count = evidence.len();
+        let marker = format!(" {number}/{count} {} ", pointer.panel.into_str());
+        let mut lines = course_text(&marker, &pointer.text);
         lines.extend(notice_or_next_move(app, theme, width));
         return lines;
     }
@@ -105,34 +117,22 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
 }
 
 fn notice_or_next_move(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
-    let (pointer, warning) = (theme.symbols.pointer, theme.symbols.warning);
+    let symbols = &theme.symbols;
     let Some(notice) = &app.view.notice else {
         let next = sentence(&next_move(app), app, theme, theme.text);
-        return marked((pointer, theme.key), &next.spans, width);
+        return marked((symbols.pointer, theme.key), &next.spans, width);
     };
     let (mark, style) = if notice.warning {
-        (warning, theme.warning)
+        (symbols.warning, theme.warning)
     } else {
-        (pointer, theme.text)
+        (symbols.pointer, theme.text)
     };
     let text = Span::styled(notice.text.as_str(), style);
     marked((mark, style), &[text], width)
 }
 
-/// Returns a text of the course after a badge.
-fn course_text(
-    app: &App,
-    theme: &Theme,
-    width: u16,
-    marker: &str,
-    text: &str,
-) -> Vec<Line<'static>> {
-    let place = (app, theme, width.saturating_sub(1));
-    told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
-}
-
-/// A spread of fewer steps than this says nothing and is not shown.
-const FEW: u64 = 5;
+/// The fewest steps whose spread is shown, because a spread of fewer steps says nothing.
+const MIN_STEPS: u64 = 5;
 
 /// Returns the status line with as many parts as fit; the less important parts are left out first.
 pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
@@ -176,7 +176,7 @@ pub fn line(app: &App, theme: &Theme, columns: u16) -> Line<'static> {
     text::ranked(parts, usize::from(columns))
 }
 
-/// Returns the rate in samples/s. The spread is half the distance between its quartiles, with as many decimals as the rate.
+/// Returns the rate with its spread, as in `44.35 ± 0.63 samples/s`. The spread is half the distance between the quartiles of the rate.
 fn rate_and_spread(throughput: &Throughput) -> String {
     let times = throughput.step_ms;
     let rate = number(throughput.samples_per_s);
@@ -184,7 +184,7 @@ fn rate_and_spread(throughput: &Throughput) -> String {
     if throughput.clock == ENQUEUE {
         return format!("{rate} samples/s by wall time");
     }
-    if times.n < FEW {
+    if times.n < MIN_STEPS {
         return format!("{rate} samples/s");
     }
     let quartiles = 1.0 / times.p25 - 1.0 / times.p75;
@@ -196,7 +196,7 @@ fn rate_and_spread(throughput: &Throughput) -> String {
     format!("{rate} ± {spread} samples/s")
 }
 
-/// Returns the state of the room in words, and true if it is to stand out. `None` after the learner has left the room.
+/// Returns the state of the room as a phrase, and true if the phrase is highlighted. `None` after the learner has left the room.
 fn membership(member: &Membership) -> Option<(String, bool)> {
     Some(match &member.link {
         Link::Joining => ("room: joining".to_owned(), false),
@@ -208,7 +208,7 @@ fn membership(member: &Membership) -> Option<(String, bool)> {
     })
 }
 
-/// Returns the run's state in words, with the reason why it waits.
+/// Returns the state of the run as a phrase, such as `running` or `starting, 12 s`, and the name of its configuration.
 fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     let waited = app.clock.now_ms.saturating_sub(app.shown_run().asked_ms) / 1000;
     let run = app.shown_run().shown();
@@ -245,15 +245,14 @@ fn state(app: &App, theme: &Theme) -> Vec<Span<'static>> {
     {
         text += &format!(", profiled step {} ms", ms(step.ms));
     }
-    // A process of a watched training that does not go on is not running.
-    let (text, style) = match watched::trouble(app, theme) {
-        Some(trouble) => (
-            format!("{} {trouble}", theme.symbols.warning),
-            theme.warning,
-        ),
-        None => (text, style),
-    };
-    let mut spans = vec![Span::styled(text, style)];
+    // A watched training with a process in trouble is not running.
+    let mut spans = vec![match watched::trouble(app, theme) {
+        Some(trouble) => {
+            let text = format!("{} {trouble}", theme.symbols.warning);
+            Span::styled(text, theme.warning)
+        }
+        None => Span::styled(text, style),
+    }];
     if !run.description.name.is_empty() {
         let name = format!(" {}", app.shown_run().slot_name(app.shown_run().active));
         spans.push(Span::styled(name, theme.slot(app.shown_run().active)));

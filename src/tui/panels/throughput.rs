@@ -1,5 +1,15 @@
 //! The panel of the throughput shows how fast the runs train: medians of unprofiled steps with their spread, A beside B, the state of the
 //! measurement, and the wall average, which counts everything. A time that does not end at a sync is marked.
+//!
+//! ```text
+//!            samples/s  step ms    middle half     n      state
+//! ○ A broken     44.35    180.4    178.0–183.1    40     steady
+//! ● B fixed      50.12    160.0    158.1–163.2    60     steady
+//! 2,838 tokens/s  ·  13.10 of 98.00 GFLOP/s (13.4 %)
+//! step times ▃▆▃█▅▂▇▄▁▇▄▁▆▃█▅▂█▅▁▄▁▆▃█▅▂█▅▂▇▄▁▆▃  177.1–182.8 ms
+//! ```
+//!
+//! On small screens and on a projector the rate stands in large numerals instead of the table.
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
@@ -7,7 +17,7 @@ use ratatui::style::Style;
 use ratatui::text::{Line, Span};
 
 use super::cards;
-use super::content::{Block, Content, Size, missing};
+use super::content::{Block, Content, Renderer, missing};
 use crate::app::{App, ThemeName};
 use crate::tui::digits;
 use crate::tui::surface::{is_strip, slot_label, slots};
@@ -19,18 +29,21 @@ use protocol::units::{duration, ms, number, percent, show};
 use protocol::{ENQUEUE, Throughput, TimingState};
 
 /// Returns the explanation of the panel, which depends on whether the run waits for the device.
-pub(super) fn reading(app: &App) -> &'static [&'static str] {
+pub(super) fn explanation(app: &App) -> &'static [&'static str] {
     if app.shown_run().shown().synced() {
         &[
-            "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; by wall time where no step waits for the device. Middle half: a quarter took \
-             less, a quarter more; the ± below is half of it, in samples/s; p95: one step in twenty took longer.",
-            "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; noisy, the middle half \
-             spans over 10 %; settling, neither yet.",
+            "samples/s: batch / median time of the n steps that were neither warm-up nor profiled; \
+             by wall time where no step waits for the device. \
+             Middle half: a quarter took less, a quarter more; the ± below is half of it, in samples/s; \
+             p95: one step in twenty took longer.",
+            "Of the last 64 steps: steady, the halves agree within 2 %; drifting, they are over 5 % apart; \
+             noisy, the middle half spans over 10 %; settling, neither yet.",
         ]
     } else {
         &[
-            "One step in eight of this run, or fewer, ends at a sync, which the ledger shows. A time here ends when the work is submitted or, once \
-             the queue is full, when it has room again: a median of such times is not the step time, and samples/s from it are not the \
+            "One step in eight of this run, or fewer, ends at a sync, which the ledger shows. \
+             A time here ends when the work is submitted or, once the queue is full, when it has room \
+             again: a median of such times is not the step time, and samples/s from it are not the \
              throughput.",
             "By wall time: samples since the start, over all the time since then. That is the throughput.",
         ]
@@ -39,7 +52,7 @@ pub(super) fn reading(app: &App) -> &'static [&'static str] {
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let run = app.shown_run().shown();
-    let (width, height) = (usize::from(area.width), usize::from(area.height));
+    let width = usize::from(area.width);
     let Some(throughput) = &run.throughput else {
         return Content::text("", without_rate(app, theme, area));
     };
@@ -48,7 +61,7 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         "host-sync" => "host, ending at a device sync",
         other => other,
     };
-    let mut content = Content::beside(format!("clock: {clock}"));
+    let mut content = Content::with_aside(format!("clock: {clock}"));
     let rate = throughput.samples_per_s;
     let short = if rate >= 100.0 {
         format!("{rate:.0}")
@@ -60,12 +73,12 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     let numerals = |text: String| {
         move |area: Rect, buffer: &mut Buffer| digits::fill(buffer, area, &text, style)
     };
-    let from_afar = is_strip(app) || app.view.theme == ThemeName::Projector;
-    if from_afar && area.height >= digits::ROWS && !theme.symbols.ascii {
-        content.plot(Size::Normal, (columns, area.height), numerals(short));
+    let wants_numerals = is_strip(app) || app.view.theme == ThemeName::Projector;
+    if wants_numerals && area.height >= digits::ROWS && !theme.symbols.ascii {
+        content.plot(Renderer::Normal, (columns, area.height), numerals(short));
         let beside = area.width.saturating_sub(columns + 1);
         let mut lines = beside_numerals(throughput, app, theme, beside);
-        lines.truncate(height);
+        lines.truncate(area.height.into());
         content.lines(lines);
     } else {
         let mut lines = table(app, theme, area);
@@ -80,20 +93,20 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         Span::styled("   samples/s", theme.strong),
         Span::styled(format!("   {}", throughput.state), theme.dim),
     ]);
-    content.add(Size::Large, Block::Lines(vec![label]));
+    content.add(Renderer::Large, Block::Lines(vec![label]));
     // The rate has as many decimals as in the sentence of a beat.
-    let whole = numerals(show(rate, 1));
-    content.plot(Size::Large, (area.width, area.height), whole);
+    let with_decimal = numerals(show(rate, 1));
+    content.plot(Renderer::Large, (area.width, area.height), with_decimal);
     content
 }
 
-/// Returns the lines of the panel while the shown run has no rate yet: the other run's rate, and the verdict of pairs, which may be measured
+/// Returns the lines of the panel while the shown run has no rate yet: the other run's rate, and the verdict of pairs, which can be measured
 /// before the run has a median of its own.
 fn without_rate(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     let mut lines = if slots(app).any(|(_, run)| run.throughput.is_some()) {
         table(app, theme, area)
     } else {
-        missing(why_not(app), theme, area)
+        missing(why_no_rate(app), theme, area)
     };
     let verdict = cards::verdict(app, usize::from(area.width), theme);
     if is_strip(app) && !verdict.is_empty() {
@@ -106,14 +119,14 @@ fn without_rate(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
 
 /// Returns a row for each run and, in a panel of more than two rows, the headings above them.
 fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
-    let mut room = usize::from(area.width).saturating_sub(NAME);
-    let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut room);
+    let mut free = usize::from(area.width).saturating_sub(NAME_WIDTH);
+    let columns = Columns::fit(COLUMNS, &[0, 1, 2, 3, 4, 5], &mut free);
     let mut lines = Vec::new();
     if area.height > 2 {
         // These rows measure each run alone, unlike the pairs below.
         let paired = app.shown_pair().is_some();
         let alone = if paired { "each alone" } else { "" };
-        let head = text::left(alone, NAME) + &columns.heads();
+        let head = text::left(alone, NAME_WIDTH) + &columns.heads();
         lines.push(Line::styled(head, theme.dim));
     }
     let pairing = app.shown_bench().pairing();
@@ -124,7 +137,8 @@ fn table(app: &App, theme: &Theme, area: Rect) -> Vec<Line<'static>> {
     lines
 }
 
-fn why_not(app: &App) -> &'static str {
+/// Returns the reason why no run has a rate.
+fn why_no_rate(app: &App) -> &'static str {
     if app.shown_run().shown().last.is_some() {
         "these steps are warm-up"
     } else {
@@ -132,10 +146,9 @@ fn why_not(app: &App) -> &'static str {
     }
 }
 
-/// The width of the slot's name.
-const NAME: usize = 10;
+/// The width of a run's name.
+const NAME_WIDTH: usize = 10;
 /// The columns of the figures, the most important first.
-#[rustfmt::skip]
 const COLUMNS: [FigureColumn; 6] = [
     ("samples/s", 10),
     ("step ms", 9),
@@ -145,6 +158,7 @@ const COLUMNS: [FigureColumn; 6] = [
     ("p95", 9),
 ];
 
+/// Returns the row of a run. While both runs are measured in pairs (`pairing`), a run has no rate of its own.
 fn row(
     label: Span<'static>,
     run: &RunStory,
@@ -152,7 +166,7 @@ fn row(
     columns: &Columns<6>,
     theme: &Theme,
 ) -> Line<'static> {
-    let gap = Span::raw(" ".repeat(NAME.saturating_sub(label.width())));
+    let gap = Span::raw(" ".repeat(NAME_WIDTH.saturating_sub(label.width())));
     let mut spans = vec![label, gap];
     let Some(throughput) = &run.throughput else {
         let why = if pairing || run.of_pairs {
@@ -177,6 +191,7 @@ fn row(
     Line::from(spans)
 }
 
+/// Returns the quartiles of the step time, as in `178.0–183.1`.
 fn middle_half(throughput: &Throughput) -> String {
     let times = throughput.step_ms;
     format!("{}–{}", ms(times.p25), ms(times.p75))
@@ -195,7 +210,7 @@ fn state(throughput: &Throughput, theme: &Theme) -> (String, Style) {
     (throughput.state.to_string(), style)
 }
 
-/// Returns a line with tokens/s, the share of the peak and the wall average, as many of them as fit. For a run without syncs, it has the
+/// Returns a line with tokens/s, the share of the peak and the wall average, as many of them as fit. For a run without syncs the line has the
 /// rate at which work is submitted.
 fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     let Some(throughput) = &run.throughput else {
@@ -204,12 +219,12 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
     if let Some(rate) = throughput.enqueue_samples_per_s {
         let short = format!("no sync: submitted at {} samples/s", number(rate));
         let long = short.replace("no sync", "these step times end at no sync");
-        let submitted = text::longest([long, short], columns).to_string();
+        let submitted = text::first_fitting([long, short], columns).to_string();
         let parts = [submitted.as_str(), "samples/s by wall time"];
         return Line::styled(text::joined(parts, columns, "  ·  "), theme.dim);
     }
     let mut parts = Vec::new();
-    // A watched program may not tell how many tokens a step has.
+    // A watched program may not report how many tokens a step has.
     if throughput.tokens_per_s > 0.0 {
         parts.push(format!("{} tokens/s", number(throughput.tokens_per_s)));
     }
@@ -235,9 +250,11 @@ fn rates(run: &RunStory, columns: usize, theme: &Theme) -> Line<'static> {
 
 /// Returns recent step times as a row of heights between the shortest and the longest time. `None` without step times.
 fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>> {
-    const NAMED: &str = "step times ";
-    let room = usize::from(width).saturating_sub(NAMED.len() + 22);
-    let skip = run.step_ms.recent().len().saturating_sub(room);
+    const NAME: &str = "step times ";
+    /// The columns of the two times after the row.
+    const ENDS: usize = 22;
+    let cells = usize::from(width).saturating_sub(NAME.len() + ENDS);
+    let skip = run.step_ms.recent().len().saturating_sub(cells);
     let recent: Vec<f64> = run.step_ms.recent().skip(skip).map(|(_, ms)| ms).collect();
     let low = recent.iter().copied().reduce(f64::min)?;
     let high = recent.iter().copied().reduce(f64::max)?;
@@ -246,20 +263,20 @@ fn sparkline(run: &RunStory, width: u16, theme: &Theme) -> Option<Line<'static>>
         .map(|ms| theme.symbols.spark(*ms, low, high))
         .collect();
     // Where one unit does not suit both times, each has its own.
-    let span = if low > 0.0 && low < 0.1 && high >= 0.1 {
+    let ends = if low > 0.0 && low < 0.1 && high >= 0.1 {
         format!("  {} – {}", duration(low), duration(high))
     } else {
         format!("  {}–{} ms", ms(low), ms(high))
     };
     let style = theme.slot(run.description.slot);
     Some(Line::from(vec![
-        Span::styled(NAMED, theme.dim),
+        Span::styled(NAME, theme.dim),
         Span::styled(curve, style),
-        Span::styled(span, theme.dim),
+        Span::styled(ends, theme.dim),
     ]))
 }
 
-/// Returns the lines beside the large numerals of small screens, which say how sure the numerals are.
+/// Returns the lines beside the large numerals: the state and the spread of the measurement, the verdict of pairs, and the other run's rate.
 fn beside_numerals(
     throughput: &Throughput,
     app: &App,
@@ -278,25 +295,27 @@ fn beside_numerals(
     let mut lines = vec![head];
     lines.extend(cards::verdict(app, width, theme));
     if lines.len() == 1 {
-        let (median, p95) = (ms(times.median), ms(times.p95));
+        let median = ms(times.median);
+        let p95 = ms(times.p95);
         let half = middle_half(throughput);
         let spread = format!("step {median} ms, middle half {half}, p95 {p95}");
         lines.push(Line::styled(spread, theme.text));
     }
-    let other_run = app.shown_run().other();
-    let other = other_run.and_then(|run| Some((run.description.slot, run.throughput.as_ref()?)));
-    lines.push(match other {
-        Some((slot, throughput)) => {
+    lines.push(
+        if let Some(other) = app.shown_run().other()
+            && let Some(throughput) = &other.throughput
+        {
             let rate = number(throughput.samples_per_s);
             let paired = app.shown_pair().is_some();
             let alone = if paired { " alone" } else { "" };
             let n = throughput.step_ms.n;
             let figures = format!("  {rate} samples/s{alone}, n {n}");
-            let label = slot_label(slot, app, theme);
+            let label = slot_label(other.description.slot, app, theme);
             Line::from(vec![label, Span::styled(figures, theme.dim)])
-        }
-        None => rates(run, width, theme),
-    });
+        } else {
+            rates(run, width, theme)
+        },
+    );
     lines.extend(sparkline(run, columns, theme));
     lines
 }

@@ -1,5 +1,17 @@
-//! A timeline shows lanes of devices and of the host over a span of time. A full cell was busy all the time, a lower one part of it; an
-//! empty cell is a gap. Names stand where they fit.
+//! The panel of the timeline shows lanes of devices and of the host over a span of time. `perflings open` draws other programs' profiles
+//! with it.
+//!
+//! ```text
+//!               0.00 ms             177.0 ms wide             177.0 ms
+//! device        │     │    │   █▇ │mlp.gate   │mlp.down █          │
+//! host          │step
+//!               │forward          │backward
+//!
+//! nothing is marked
+//! longest gap in this lane: 33.77 ms at 134.4 ms
+//! ```
+//!
+//! A full cell was busy all the time, a lower one part of it. An empty cell is a gap. Names stand where they fit.
 
 use ratatui::layout::Rect;
 use ratatui::style::{Modifier, Style};
@@ -15,29 +27,30 @@ use crate::tui::theme::Theme;
 use gputrace::display::time;
 use gputrace::model::{NONE, Slice, SliceKind, Trace};
 use gputrace::names::{self, Family, TracePhase};
+use gputrace::timeline::RowCells;
 
 /// The lines above the lanes, which hold the scale.
 const ABOVE: usize = 1;
 /// The lines below the lanes, which describe the marked slice.
 const BELOW: usize = 3;
 
-/// The explanation of the panel.
-pub const READING: &[&str] = &[
-    "Host: one step and its phases, as the host's clocks had them. Device: the calls of the latest profile, each where it ran within \
-     its phase; a phase's calls begin no earlier than the phase. Where only sums are known, those stand end to end.",
+pub const EXPLANATION: &[&str] = &[
+    "Host: one step and its phases, as the host's clocks had them. \
+     Device: the calls of the latest profile, each where it ran within its phase; \
+     a phase's calls begin no earlier than the phase. Where only sums are known, those stand end to end.",
     "While the panel is marked, arrows move, + and - zoom, ( and ) go from kernel to kernel.",
 ];
 
 /// Returns the timeline of the latest profiled step of the running slot.
 pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let Some((view, slot, step, profile)) = app.view.timeline_of(app.shown_run()) else {
+    let Some(timeline) = app.view.timeline_of(app.shown_run()) else {
         return Content::missing("no step was profiled yet", theme, area);
     };
-    let of_step = step.map_or(String::new(), |step| format!(" · step {step}"));
-    let aside = format!(
-        "{}{of_step}, profile of step {profile}",
-        app.shown_run().slot_name(slot)
-    );
+    let of_step = timeline
+        .phases_step
+        .map_or(String::new(), |step| format!(" · step {step}"));
+    let run = app.shown_run().slot_name(timeline.slot);
+    let aside = format!("{run}{of_step}, profile of step {}", timeline.profile_step);
     if app.reading().withholds("clocks") {
         // The timeline would show where the time goes.
         let later = super::lints::later(app, theme, area);
@@ -45,14 +58,14 @@ pub fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     }
     let mut content = Content::text(aside, Vec::new());
     content.plot(None, (area.width, area.height), move |area, buffer| {
-        let (wide, high) = (usize::from(area.width), usize::from(area.height));
-        Text::from(lines(&view, wide, high, theme)).render(area, buffer);
+        let lines = lines(&timeline.view, area.width.into(), area.height.into(), theme);
+        Text::from(lines).render(area, buffer);
     });
     content
 }
 
 /// Returns the width of the names of lanes in a panel of this width.
-fn names_wide(columns: usize) -> usize {
+fn name_width(columns: usize) -> usize {
     match columns {
         0..50 => 8,
         50..100 => 14,
@@ -60,85 +73,59 @@ fn names_wide(columns: usize) -> usize {
     }
 }
 
-/// Returns the first row to show where `rows` rows fit.
+/// Returns the index of the first row to show where `rows` rows fit.
 fn first(view: &TimelineView, rows: usize) -> usize {
     let most = view.timeline.rows.len().saturating_sub(rows);
     view.row.saturating_sub(rows / 2).min(most)
 }
 
-/// Returns the row and the time of a cell of the panel, and the duration of a column in ns. A cell below the last row has a time, too.
-/// `None` outside the lanes.
+/// Returns the row and the time of the cell at column `x` and line `y` of a panel of `size` columns and lines, and the duration of a column
+/// in ns. A cell below the last row has a time, too. `None` outside the lanes.
 pub fn at(view: &TimelineView, (x, y): (u16, u16), size: (u16, u16)) -> Option<(usize, i64, u64)> {
-    let (columns, lines) = (usize::from(size.0), usize::from(size.1));
-    let wide = names_wide(columns);
-    let column = usize::from(x).checked_sub(wide)?;
+    let columns = usize::from(size.0);
+    let name_width = name_width(columns);
+    let column = usize::from(x).checked_sub(name_width)?;
     let line = usize::from(y).checked_sub(ABOVE)?;
-    let rows = lines.saturating_sub(ABOVE + BELOW);
-    let window = view.window(columns.saturating_sub(wide).max(1));
+    let rows = usize::from(size.1).saturating_sub(ABOVE + BELOW);
+    let window = view.window(columns.saturating_sub(name_width).max(1));
     if line >= rows || column >= window.columns {
         return None;
     }
-    let (from, to) = (window.time(column), window.time(column + 1));
-    Some((
-        first(view, rows) + line,
-        from.midpoint(to),
-        from.abs_diff(to),
-    ))
+    let begin = window.time(column);
+    let end = window.time(column + 1);
+    let row = first(view, rows) + line;
+    Some((row, begin.midpoint(end), begin.abs_diff(end)))
 }
 
-/// Returns the lines of a timeline of this size.
+/// Returns the lines of a timeline of `columns` columns and `height` lines.
 pub fn lines(
     view: &TimelineView,
     columns: usize,
     height: usize,
     theme: &Theme,
 ) -> Vec<Line<'static>> {
-    let wide = names_wide(columns);
-    let window = view.window(columns.saturating_sub(wide).max(1));
+    let name_width = name_width(columns);
+    let window = view.window(columns.saturating_sub(name_width).max(1));
     let rows = height.saturating_sub(ABOVE + BELOW);
     let first = first(view, rows);
-    let mut out = vec![scale(view, wide, window.columns, theme)];
+    let mut out = vec![scale(view, name_width, window.columns, theme)];
     if view.timeline.rows.is_empty() {
         out.push(Line::styled("nothing in this file has a time", theme.dim));
     }
-    let shown = view.timeline.rows.iter().enumerate().skip(first).take(rows);
-    let link = marked(view)
-        .map(|slice| slice.link)
-        .filter(|link| *link != NONE);
-    for (index, row) in shown {
+    for (index, row) in view.timeline.rows.iter().enumerate().skip(first).take(rows) {
         let style = theme.among(index == view.row, theme.dim);
         let name = if row.depth == 0 {
             let lane = &view.trace.lanes[row.lane as usize];
-            text::shorten(&sanitize::line(&view.trace.lane_title(lane)), wide - 1)
+            text::shorten(
+                &sanitize::line(&view.trace.lane_title(lane)),
+                name_width - 1,
+            )
         } else {
             String::new()
         };
-        let mut spans = vec![Span::styled(text::left(&name, wide), style)];
+        let mut spans = vec![Span::styled(text::left(&name, name_width), style)];
         let line = view.timeline.line(&view.trace, index, window);
-        let mut cells: Vec<(char, Style)> = Vec::new();
-        for cell in &line.cells {
-            cells.push(match cell.slice {
-                Some(slice) => (
-                    glyph_of_share(cell.filled, theme),
-                    slice_style(view, slice, link, theme),
-                ),
-                None => (' ', theme.text),
-            });
-        }
-        for label in &line.labels {
-            let style = slice_style(view, label.slice, link, theme);
-            let style = style.add_modifier(Modifier::REVERSED);
-            let bar = theme.symbols.vertical.chars();
-            let text = sanitize::plain(&label.text);
-            let letters = bar.chain(text.chars()).chain(std::iter::repeat(' '));
-            let narrow = text.chars().count() == text.len();
-            let below = cells[label.column..].iter_mut().take(label.width);
-            for (cell, letter) in below.zip(letters) {
-                let fits = narrow || letter.is_ascii() || "…│·".contains(letter);
-                *cell = (if fits { letter } else { '·' }, style);
-            }
-        }
-        for (letter, style) in cells {
+        for (letter, style) in cells(view, &line, theme) {
             spans.push(Span::styled(letter.to_string(), style));
         }
         out.push(Line::from(spans));
@@ -148,7 +135,37 @@ pub fn lines(
     out
 }
 
-/// Returns the marked slice, or `None` if none is marked.
+/// Returns the cells of a row of a lane: how busy each was, and over them the names that fit.
+fn cells(view: &TimelineView, line: &RowCells, theme: &Theme) -> Vec<(char, Style)> {
+    let link = marked(view)
+        .map(|slice| slice.link)
+        .filter(|link| *link != NONE);
+    let mut cells = Vec::new();
+    for cell in &line.cells {
+        cells.push(match cell.slice {
+            Some(slice) => (
+                glyph_of_share(cell.filled, theme),
+                slice_style(view, slice, link, theme),
+            ),
+            None => (' ', theme.text),
+        });
+    }
+    for label in &line.labels {
+        let style = slice_style(view, label.slice, link, theme).add_modifier(Modifier::REVERSED);
+        let bar = theme.symbols.vertical.chars();
+        let text = sanitize::plain(&label.text);
+        let letters = bar.chain(text.chars()).chain(std::iter::repeat(' '));
+        let covered = cells[label.column..].iter_mut().take(label.width);
+        for (cell, letter) in covered.zip(letters) {
+            // Another letter may take two cells, so a dot replaces it.
+            let fits = letter.is_ascii() || "…│·".contains(letter);
+            *cell = (if fits { letter } else { '·' }, style);
+        }
+    }
+    cells
+}
+
+/// Returns the marked slice. `None` if none is marked.
 fn marked(view: &TimelineView) -> Option<&Slice> {
     view.trace.slices.get(view.slice? as usize)
 }
@@ -165,14 +182,14 @@ fn glyph_of_share(filled: f64, theme: &Theme) -> char {
 }
 
 /// Returns the style of a slice. The marked slice and the slice that it is linked with stand out.
-fn slice_style(view: &TimelineView, slice: u32, link: Option<u32>, theme: &Theme) -> Style {
-    if view.slice == Some(slice) {
+fn slice_style(view: &TimelineView, index: u32, link: Option<u32>, theme: &Theme) -> Style {
+    if view.slice == Some(index) {
         return theme.strong.add_modifier(Modifier::UNDERLINED);
     }
-    if link == Some(slice) {
+    if link == Some(index) {
         return theme.warning.add_modifier(Modifier::UNDERLINED);
     }
-    let slice = view.trace.slices.get(slice as usize);
+    let slice = view.trace.slices.get(index as usize);
     slice.map_or(theme.text, |slice| kind_style(&view.trace, slice, theme))
 }
 
@@ -204,32 +221,33 @@ fn kind_style(trace: &Trace, slice: &Slice, theme: &Theme) -> Style {
     }
 }
 
-/// Returns the line with the step, the two ends of the visible time and its length.
-fn scale(view: &TimelineView, wide: usize, columns: usize, theme: &Theme) -> Line<'static> {
+/// Returns the line with the step, in the columns of the names, and above the lanes the two ends of the visible time and its length.
+fn scale(view: &TimelineView, name_width: usize, columns: usize, theme: &Theme) -> Line<'static> {
     let (from, to) = view.seen;
-    let origin = view.timeline.bounds.0;
+    let (origin, _) = view.timeline.bounds;
     let left = time(from.abs_diff(origin));
     let right = time(to.abs_diff(origin));
     let step = match view.step() {
         Some(step) => format!("step {}", step + 1),
         None => String::new(),
     };
-    let room = columns.saturating_sub(text::width(&left) + text::width(&right));
+    let free = columns.saturating_sub(text::width(&left) + text::width(&right));
     let length = format!("{} wide", time(from.abs_diff(to)));
-    let middle = text::cut(&length, room.saturating_sub(2));
-    let step = text::left(&text::cut(&step, wide - 1), wide);
-    let line = format!("{step}{left}{middle:^room$}{right}");
+    let middle = text::cut(&length, free.saturating_sub(2));
+    let step = text::left(&text::cut(&step, name_width - 1), name_width);
+    let line = format!("{step}{left}{middle:^free$}{right}");
     Line::styled(line, theme.dim)
 }
 
 /// Returns the lines below the lanes: the marked slice, its link, and the longest gap of the row.
 fn below(view: &TimelineView, columns: usize, theme: &Theme) -> Vec<Line<'static>> {
     let trace = &view.trace;
-    let origin = view.timeline.bounds.0;
+    let (origin, _) = view.timeline.bounds;
     let row = |line: &str, style| Line::styled(text::cut(line, columns), style);
     let gap = match view.timeline.longest_gap(view.row, view.seen) {
         Some((from, to)) => {
-            let (start, length) = (time(from.abs_diff(origin)), time(from.abs_diff(to)));
+            let start = time(from.abs_diff(origin));
+            let length = time(from.abs_diff(to));
             format!("longest gap in this lane: {length} at {start}")
         }
         None => "no gap in this lane".to_owned(),

@@ -1,4 +1,18 @@
-//! The training of another program: its processes, the comparison of A and B, and the line of code that would report a missing figure.
+//! The page about the training of another program, in the place of the lesson: its processes, the comparison of A and B, and for each figure
+//! that is missing the line of code that would report it. A panel without its figure shows that line, too.
+//!
+//! ```text
+//! train.py on node-1: NVIDIA H100
+//!
+//! Processes
+//! rank     step  step ms
+//! 0         412    20.10  in forward
+//! 1         411    20.31  no step for 12 s, in data
+//!
+//! Not reported so far
+//! samples/s
+//! perflings.watch(model, optimizer, samples=32)
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -11,38 +25,39 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::text;
 use crate::tui::theme::Theme;
 use protocol::RankReading;
-use protocol::story::{PhaseName, RunDescription, RunStory, rank_phases, unpaired};
-use protocol::units::{ms, percent, show};
+use protocol::story::{PhaseName, RunDescription, RunStory, compare_unpaired, rank_phases};
+use protocol::units::{ms, or_dash, percent, show};
 
 /// A figure that a program may report.
 pub(super) struct ReportedFigure {
-    /// The panel that is empty without it.
+    /// The panel that is empty without the figure.
     panel: Option<Panel>,
     name: &'static str,
-    is_told: fn(&RunStory) -> bool,
-    /// The line of Python that reports it; none where nothing does.
+    is_reported: fn(&RunStory) -> bool,
+    /// The line of Python that reports the figure. `None` if no program can report it.
     line: Option<&'static str>,
-    /// When the figure comes, or why it never does.
+    /// A note that says when the figure comes, or why it never does.
     note: &'static str,
 }
 
+/// Makes the entry of a figure that a program reports with the line of Python `line`.
 const fn figure(
     panel: Option<Panel>,
     name: &'static str,
-    is_told: fn(&RunStory) -> bool,
+    is_reported: fn(&RunStory) -> bool,
     line: &'static str,
     note: &'static str,
 ) -> ReportedFigure {
     ReportedFigure {
         panel,
         name,
-        is_told,
+        is_reported,
         line: Some(line),
         note,
     }
 }
 
-/// Returns the entry of a panel that no other program can fill.
+/// Makes the entry of a panel that no other program can fill.
 const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
     ReportedFigure {
         line: None,
@@ -50,9 +65,10 @@ const fn never(panel: Panel, note: &'static str) -> ReportedFigure {
     }
 }
 
+/// The line of Python with which a program begins to report.
 const WATCH: &str = "run = perflings.watch(model, optimizer)";
 
-/// Every figure, in the order of the page; `docs/watch.md` has the JSON line of each.
+/// Every figure, in the order of the page. `docs/watch.md` has the JSON line of each.
 const FIGURES: [ReportedFigure; 12] = [
     figure(
         Some(Panel::Loss),
@@ -122,7 +138,7 @@ const FIGURES: [ReportedFigure; 12] = [
     ),
 ];
 
-/// Returns true if what is shown is the training of another program.
+/// Returns true if the screen shows the training of another program.
 pub(super) fn is_shown(app: &App) -> bool {
     let run = app.shown_run().shown();
     app.mode.watches() || run.has_begun() && run.description.is_foreign()
@@ -135,11 +151,11 @@ pub(super) fn unreported(panel: Panel, app: &App) -> Option<&'static ReportedFig
     }
     let figure = FIGURES.iter().find(|figure| figure.panel == Some(panel))?;
     let runs = &app.shown_run().story.slots;
-    (!runs.iter().any(figure.is_told)).then_some(figure)
+    (!runs.iter().any(figure.is_reported)).then_some(figure)
 }
 
 impl ReportedFigure {
-    /// Returns the text of its empty panel: the line that would fill it, and when the figure comes.
+    /// Returns the text of a panel that lacks this figure: the line that would report it, and when the figure comes.
     pub(super) fn content<'a>(&self, app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
         let mut w = ProseWriter::new(app, theme, area.width);
         w.dim("not reported:");
@@ -155,7 +171,7 @@ impl ReportedFigure {
     }
 }
 
-/// The page in the place of a lesson.
+/// Returns the page in the place of the lesson.
 pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
     let story = &app.shown_run().story;
     let run = app.shown_run().shown();
@@ -168,25 +184,25 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
         w.dim("`perflings watch --python` prints perflings.py for it; docs/watch.md says what other programs write.");
         return Content::titled("training", w.lines);
     }
-    let is_apart = |one: &&RunStory| one.description.apart;
-    let side_by_side: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
-    if side_by_side.is_empty() {
+    let is_apart = |run: &&RunStory| run.description.apart;
+    let mut described: Vec<&RunStory> = story.slots.iter().filter(is_apart).collect();
+    if described.is_empty() {
+        described.push(run);
+    }
+    for run in described {
         description(run, &story.ranks, &mut w);
     }
-    for one in side_by_side {
-        description(one, &story.ranks, &mut w);
-    }
-    for training in story.ranks.chunk_by(|one, next| one.slot == next.slot) {
+    for training in story.ranks.chunk_by(|rank, next| rank.slot == next.slot) {
         ranks(training, run.description.apart, &mut w);
         phases(training, &mut w);
     }
-    own_time(&story.ranks, &mut w);
-    compared(&story.slots, &mut w);
+    cost_of_watching(&story.ranks, &mut w);
+    comparison(&story.slots, &mut w);
     let missing = FIGURES
         .iter()
-        .filter(|figure| figure.line.is_some() && !(figure.is_told)(run));
-    for (at, figure) in missing.enumerate() {
-        if at == 0 {
+        .filter(|figure| figure.line.is_some() && !(figure.is_reported)(run));
+    for (index, figure) in missing.enumerate() {
+        if index == 0 {
             w.heading("Not reported so far");
         }
         w.text(figure.name);
@@ -197,16 +213,18 @@ pub(super) fn page<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a
 
 /// Writes the name of a run, its hosts and its device.
 fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let RunDescription { name, slot, .. } = &run.description;
-    let device = run.description.device.as_ref();
-    let device = device.map_or("device not reported", |device| device.name.as_str());
-    let of_run = ranks.iter().filter(|rank| rank.slot == *slot);
-    let host = |rank: &RankReading| {
-        rank.host
-            .clone()
-            .unwrap_or("a host that is not told".to_owned())
+    let RunDescription {
+        name, slot, device, ..
+    } = &run.description;
+    let device = match device {
+        Some(device) => &device.name,
+        None => "device not reported",
     };
-    let mut hosts: Vec<String> = of_run.map(host).collect();
+    let mut hosts: Vec<&str> = ranks
+        .iter()
+        .filter(|rank| rank.slot == *slot)
+        .map(|rank| rank.host.as_deref().unwrap_or("an unnamed host"))
+        .collect();
     hosts.dedup();
     let side = if run.description.apart {
         format!("{slot:?}: ")
@@ -216,30 +234,30 @@ fn description(run: &RunStory, ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     w.text(&format!("{side}{name} on {}: {device}", hosts.join(", ")));
 }
 
-/// Writes a line for each process: its step, the length of a step, and what it does.
+/// Writes a line for each process: its step, the length of a step, and its state.
 fn ranks(ranks: &[RankReading], is_apart: bool, w: &mut ProseWriter<'_>) {
     let theme = w.theme;
     let Some(first) = ranks.first() else {
         return;
     };
-    let of_slot = format!("Processes of {:?}", first.slot);
-    w.heading(if is_apart { &of_slot } else { "Processes" });
+    let with_slot = format!("Processes of {:?}", first.slot);
+    w.heading(if is_apart { &with_slot } else { "Processes" });
     w.line("rank     step  step ms", theme.dim);
     for rank in ranks {
-        let step = rank.step.map_or("-".to_owned(), |step| step.to_string());
-        let length = rank.step_ms.map_or("-".to_owned(), ms);
         let number = text::left(&rank.rank.to_string(), 5);
-        let figures = format!(
-            "{number}{}{}  ",
-            text::right(&step, 8),
-            text::right(&length, 9)
+        let step = text::right(&or_dash(rank.step, |step| step.to_string()), 8);
+        let length = text::right(&or_dash(rank.step_ms, ms), 9);
+        let (state, style) = state(rank, theme);
+        w.item_in(
+            &format!("{number}{step}{length}  "),
+            theme.text,
+            &state,
+            style,
         );
-        let (said, style) = state(rank, theme);
-        w.item_in(&figures, theme.text, &said, style);
     }
 }
 
-/// Returns in words what a process does, and their style.
+/// Returns the state of a process as a phrase, such as `in forward` or `no step for 12 s`, and the style of the phrase.
 fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     let phase = rank.phase.as_deref();
     let place = phase.map_or(String::new(), |phase| format!(", in {phase}"));
@@ -247,8 +265,8 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
         (Some(why), ..) if why.is_empty() => ("over".to_owned(), theme.dim),
         (Some(why), ..) => (format!("ended: {why}"), theme.bad),
         (None, Some(seconds), ..) => {
-            let said = format!("silent for {seconds} s{place}: it may be gone");
-            (said, theme.bad)
+            let phrase = format!("silent for {seconds} s{place}: it may be gone");
+            (phrase, theme.bad)
         }
         (None, None, Some(seconds), _) => {
             (format!("no step for {seconds} s{place}"), theme.warning)
@@ -261,24 +279,24 @@ fn state(rank: &RankReading, theme: &Theme) -> (String, Style) {
     }
 }
 
-/// Returns what ails the worst process: it ended early, is silent or makes no step. `None` if all go on.
+/// Returns the state of the process that is in the worst trouble: it ended early, is silent or makes no step. `None` if all go on.
 pub(super) fn trouble(app: &App, theme: &Theme) -> Option<String> {
     if !app.mode.watches() {
         return None;
     }
     let ranks = &app.shown_run().story.ranks;
     let ended_early = |rank: &&RankReading| rank.ended.as_ref().is_some_and(|why| !why.is_empty());
-    // Of two trainings the second is the newer one; the page on the left tells about both.
-    let latest = ranks.chunk_by(|one, next| one.slot == next.slot).last()?;
+    // Of two trainings the second is the newer one. The page on the left shows both.
+    let latest = ranks.chunk_by(|rank, next| rank.slot == next.slot).last()?;
     let worst = latest
         .iter()
         .find(ended_early)
         .or(latest.iter().find(|rank| rank.silent_s.is_some()))
         .or(latest.iter().find(|rank| rank.no_step_s.is_some()))?;
-    let said = state(worst, theme).0;
+    let (state, _) = state(worst, theme);
     Some(match ranks.len() {
-        1 => said,
-        _ => format!("rank {}: {said}", worst.rank),
+        1 => state,
+        _ => format!("rank {}: {state}", worst.rank),
     })
 }
 
@@ -291,73 +309,73 @@ fn phases(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
     }
     w.heading("Phases of all processes");
     w.line("ms             median    worst  rank", theme.dim);
+    let mut late = Vec::new();
     for phase in &phases {
         let figures = [ms(phase.median), ms(phase.worst)].map(|time| text::right(&time, 9));
         let name = text::left(phase.name.into_str(), 12);
-        let style = if phase.straggles {
-            theme.bad
-        } else {
-            theme.text
-        };
         let line = format!("{name}{}  {}", figures.concat(), phase.rank);
-        w.line(line, style);
+        if phase.straggles {
+            late.push(format!("{} in {}", phase.rank, phase.name.into_str()));
+            w.line(line, theme.bad);
+        } else {
+            w.line(line, theme.text);
+        }
     }
-    let late: Vec<String> = phases
-        .iter()
-        .filter(|phase| phase.straggles)
-        .map(|phase| format!("{} in {}", phase.rank, phase.name.into_str()))
-        .collect();
     if !late.is_empty() {
-        let said = format!("The others wait for rank {}.", late.join(", and for rank "));
-        w.plain(&said, theme.bad);
+        let sentence = format!("The others wait for rank {}.", late.join(", and for rank "));
+        w.plain(&sentence, theme.bad);
     }
     if phases.iter().any(|phase| phase.name == PhaseName::Backward) {
-        w.dim("Backward contains the exchange of gradients, in which early ranks wait for late ones, so backward names no straggler.");
+        w.dim(
+            "Backward contains the exchange of gradients, in which early ranks wait for late ones, \
+             so backward names no straggler.",
+        );
     }
 }
 
-/// Writes the share of a step that the watching itself takes.
-fn own_time(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
-    let told = ranks
+/// Writes the largest share of a step that a process spends on being watched.
+fn cost_of_watching(ranks: &[RankReading], w: &mut ProseWriter<'_>) {
+    let most = ranks
         .iter()
-        .filter_map(|rank| Some((rank.own_ms?, rank.step_ms.filter(|step| *step > 0.0)?)));
-    let Some((own, step)) = told.max_by(|a, b| (a.0 / a.1).total_cmp(&(b.0 / b.1))) else {
-        return;
-    };
-    w.heading("The watching");
-    let share = percent(100.0 * own / step);
-    w.text(&format!(
-        "It takes {} ms of a step, {share} %, as the program counts it.",
-        ms(own)
-    ));
+        .filter_map(|rank| Some((rank.own_ms?, rank.step_ms.filter(|step| *step > 0.0)?)))
+        .map(|(own, step)| (own, own / step))
+        .max_by(|(_, share), (_, other)| share.total_cmp(other));
+    if let Some((own, share)) = most {
+        w.heading("The watching");
+        w.text(&format!(
+            "It takes {} ms of a step, {} %, as the program counts it.",
+            ms(own),
+            percent(100.0 * share)
+        ));
+    }
 }
 
-/// Writes the comparison of B with A, and what it is worth.
-fn compared([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
+/// Writes the comparison of B with A, and how much it is worth.
+fn comparison([a, b]: &[RunStory; 2], w: &mut ProseWriter<'_>) {
     if !b.has_begun() {
         return;
     }
     w.heading("B beside A");
-    let Some(found) = unpaired(a, b) else {
+    let Some(found) = compare_unpaired(a, b) else {
         w.dim("B has too few steps yet.");
         return;
     };
     let [change, worth] = found.sentences();
     w.plain(&change, w.theme.strong);
     w.text(&worth);
-    let mut row = |name: &str, [of_a, of_b]: [&str; 2]| {
-        let cell = |text: &str, style: Style| Span::styled(text::right(text, 9), style);
-        let name = Span::styled(text::left(name, 12), w.theme.dim);
-        let cells = [name, cell(of_a, w.theme.a), cell(of_b, w.theme.b)];
+    let mut row = |name: &str, [a, b]: [String; 2]| {
+        let cells = [
+            Span::styled(text::left(name, 12), w.theme.dim),
+            Span::styled(text::right(&a, 9), w.theme.a),
+            Span::styled(text::right(&b, 9), w.theme.b),
+        ];
         w.lines.push(Line::from_iter(cells));
     };
-    row("ms", ["A", "B"]);
+    row("ms", ["A", "B"].map(str::to_owned));
     for (name, times) in found.phases {
-        let [of_a, of_b] = times.map(ms);
-        row(name.into_str(), [&of_a, &of_b]);
+        row(name.into_str(), times.map(ms));
     }
     if let Some(rates) = found.rates {
-        let [of_a, of_b] = rates.map(|rate| show(rate, 1));
-        row("samples/s", [&of_a, &of_b]);
+        row("samples/s", rates.map(|rate| show(rate, 1)));
     }
 }

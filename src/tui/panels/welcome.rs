@@ -1,4 +1,17 @@
-//! The card of the first start says what the program is, how a stage works, which keys are the most important, and on which device it runs.
+//! The card of the first start tells what the program is, how a stage works, which keys are the most important, and on which device the
+//! model trains.
+//!
+//! ```text
+//! A tiny Llama trains in this terminal, and something is wrong with it.
+//!
+//! How a stage works
+//!  1 predict    read the lesson, and say what you think the cause is
+//!  2 evidence   look at the panels that show it
+//!
+//! The five most important keys
+//!  enter the lesson   tab next panel   f the knobs   h a hint   ? every key
+//! It runs on cpu (EPYC 9654, 2 threads), model size tiny
+//! ```
 
 use ratatui::layout::Rect;
 use ratatui::text::Span;
@@ -9,11 +22,11 @@ use crate::tui::prose::ProseWriter;
 use crate::tui::theme::Theme;
 use crate::tui::{keys, text};
 
-const INTRODUCTION: &str = "A tiny Llama trains in this terminal, and something is wrong with it. In each stage you find out \
-                    what, from what the panels measure. The run behind this card is real: it trains on this machine \
-                    now, and every number is measured while you look.";
+const INTRODUCTION: &str = "A tiny Llama trains in this terminal, and something is wrong with it. \
+    In each stage you find out what, from what the panels measure. The run behind this card is real: \
+    it trains on this machine now, and every number is measured while you look.";
 
-/// The steps of a stage.
+/// The steps of a stage, each with the learner's task.
 #[rustfmt::skip]
 const STEPS: [(&str, &str); 5] = [
     ("predict", "read the lesson, and say what you think the cause is"),
@@ -57,24 +70,24 @@ fn five_keys(w: &mut ProseWriter<'_>) {
 
 /// Writes the device and the size of the model, and how to choose others.
 fn device_and_size(w: &mut ProseWriter<'_>) {
-    let (app, theme) = (w.app, w.theme);
-    let using = &app.devices.using;
-    let device = match app.shown_run().device() {
+    let theme = w.theme;
+    let using = &w.app.devices.using;
+    let device = match w.app.shown_run().device() {
         Some(device) if !device.name.is_empty() => format!("{using} ({})", device.name),
         _ => using.clone(),
     };
-    let size = match &app.shown_run().wanted {
+    let size = match &w.app.shown_run().wanted {
         Some(run) => format!(", model size {}", run.config.preset),
         None => String::new(),
     };
-    let other = keys::label(Action::Open(Overlay::Devices), app);
-    let rest = " lists the devices; start with --device or --preset to choose others.";
+    let key = keys::label(Action::Open(Overlay::Devices), w.app);
+    let others = " lists the devices; start with --device or --preset to choose others.";
     let runs = [
         Span::styled("It runs on ", theme.text),
         Span::styled(format!("{device}{size}"), theme.strong),
         Span::styled("; ", theme.text),
-        Span::styled(other, theme.key),
-        Span::styled(rest, theme.text),
+        Span::styled(key, theme.key),
+        Span::styled(others, theme.text),
     ];
     w.runs(&runs, "", "");
 }

@@ -1,4 +1,4 @@
-//! A learner at the keys of a stage, and an engine that answers at once.
+//! Plays a stage: a learner presses keys, and an engine answers at once.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use perflings::app::{App, Effect, Markers, Message, Options, ThemeName, update};
@@ -15,6 +15,7 @@ use super::{sample, screen};
 pub(super) enum Work {
     Nothing,
     Run(RunSpec),
+    /// A, B, and the number of pairs so far.
     Pairs(RunSpec, RunSpec, u32),
 }
 
@@ -22,6 +23,7 @@ pub(super) enum Work {
 pub(super) struct Play {
     pub(super) app: App,
     pub(super) work: Work,
+    /// The next step of the run.
     step: u64,
     paused: bool,
 }
@@ -51,6 +53,7 @@ impl Play {
         play
     }
 
+    /// Presses a key, which must have a meaning.
     pub(super) fn key(&mut self, code: KeyCode) {
         let event = KeyEvent::new(code, KeyModifiers::NONE);
         let action =
@@ -59,6 +62,7 @@ impl Play {
         self.answer(effects);
     }
 
+    /// Presses the keys of these letters.
     pub(super) fn keys(&mut self, letters: &str) {
         for letter in letters.chars() {
             self.key(KeyCode::Char(letter));
@@ -81,18 +85,20 @@ impl Play {
         self.key(key);
     }
 
+    /// Lets this many milliseconds pass.
     pub(super) fn wait(&mut self, ms: u64) {
         let now_ms = self.app.clock.now_ms + ms;
         let effects = update(&mut self.app, Message::Tick { now_ms });
         self.answer(effects);
     }
 
-    pub(super) fn say(&mut self, event: Event) {
+    /// Sends an event of the engine.
+    pub(super) fn report(&mut self, event: Event) {
         let effects = hear(&mut self.app, event);
         self.answer(effects);
     }
 
-    /// Carries out the commands.
+    /// Carries out the commands among these effects.
     pub(super) fn answer(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             let Effect::Send(command) = effect else {
@@ -100,40 +106,40 @@ impl Play {
             };
             match command {
                 Command::Start { run, .. } => {
-                    self.end();
+                    self.end_work();
                     self.step = 0;
                     self.paused = false;
                     self.work = Work::Run(run.clone());
-                    self.say(sample::started(&run, 0));
+                    self.report(sample::started(&run, 0));
                 }
                 Command::Apply { run, .. } => {
                     self.work = Work::Run(run.clone());
-                    self.say(sample::started(&run, self.step));
+                    self.report(sample::started(&run, self.step));
                 }
                 Command::Pair { a, b, .. } => {
-                    self.end();
+                    self.end_work();
                     self.work = Work::Pairs(a.clone(), b.clone(), 0);
                     for run in [a, b] {
-                        self.say(side(&run));
+                        self.report(side(&run));
                     }
-                    self.say(sample::pair(0, false));
+                    self.report(sample::pair(0, false));
                 }
                 Command::Pause => {
                     self.paused = true;
-                    self.say(Event::Paused { slot: Slot::A });
+                    self.report(Event::Paused { slot: Slot::A });
                 }
                 Command::Resume => {
                     self.paused = false;
-                    self.say(Event::Resumed { slot: Slot::A });
+                    self.report(Event::Resumed { slot: Slot::A });
                 }
-                Command::Stop => self.end(),
+                Command::Stop => self.end_work(),
                 _ => {}
             }
         }
     }
 
     /// Ends the work in progress. Pairs send their summary.
-    pub(super) fn end(&mut self) {
+    pub(super) fn end_work(&mut self) {
         let pair = match std::mem::replace(&mut self.work, Work::Nothing) {
             Work::Pairs(_, _, n) => match sample::pair(n, n >= 40) {
                 Event::Pair(pair) => Some(pair),
@@ -146,7 +152,7 @@ impl Play {
             pair,
             ..Finished::default()
         };
-        self.say(Event::Finished(Box::new(finished)));
+        self.report(Event::Finished(Box::new(finished)));
     }
 
     /// Makes this many steps or pairs.
@@ -155,19 +161,19 @@ impl Play {
             match self.work.clone() {
                 Work::Run(run) if !self.paused => {
                     for event in sample::at_step(&run, self.step) {
-                        self.say(event);
+                        self.report(event);
                     }
                     if at == 2 {
-                        self.say(evidence(&run, self.step));
+                        self.report(evidence(&run, self.step));
                     }
                     self.step += 1;
                 }
                 Work::Pairs(a, b, n) => {
                     let n = n + 1;
                     self.work = Work::Pairs(a, b, n);
-                    self.say(sample::pair(n, n >= 40));
+                    self.report(sample::pair(n, n >= 40));
                     if n >= 40 {
-                        return self.end();
+                        return self.end_work();
                     }
                 }
                 _ => {}
@@ -186,15 +192,15 @@ impl Play {
             let Some(config) = &shown.description.config else {
                 continue;
             };
-            let present = &self.app.bench.comparison;
-            let now = if present.b_equals_a() {
+            let bench = &self.app.bench;
+            let present = &bench.comparison;
+            let requested = if present.b_equals_a() {
                 present.run_a()
             } else {
                 present.run_b()
             };
-            let settled =
-                self.app.bench.run.wanted.as_ref() == Some(&now) && !self.app.bench.pairing();
-            if slot == Slot::B && settled {
+            let is_settled = bench.run.wanted.as_ref() == Some(&requested) && !bench.pairing();
+            if slot == Slot::B && is_settled {
                 assert_eq!(config, &present.config_b, "shown as B");
             }
             if slot == Slot::A {
@@ -232,18 +238,13 @@ impl Play {
 
     /// Returns the text of the whole screen.
     pub(super) fn text_at(&mut self, width: u16, height: u16) -> String {
-        let (theme, markers) = (ThemeName::Dark, Markers::Braille);
-        screen::text(&screen::screen(
-            &mut self.app,
-            width,
-            height,
-            theme,
-            markers,
-        ))
+        let (dark, braille) = (ThemeName::Dark, Markers::Braille);
+        let drawn = screen::screen(&mut self.app, width, height, dark, braille);
+        screen::text(&drawn)
     }
 }
 
-/// Evidence at a step, whose parity falls while a run trains.
+/// Returns the evidence at a step. Its parity falls while a run trains, so that two runs have different figures.
 fn evidence(run: &RunSpec, step: u64) -> Event {
     let Event::Evidence(evidence) = sample::evidence(run, step) else {
         unreachable!()

@@ -3,7 +3,7 @@
 use burn::backend::{Cube, DispatchKindConversion, DispatchTensor, Flex};
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use protocol::config::{
-    self, Attention as Way, KvLayout, Loss, Matmul, Norm, ROPE_THETA, RunConfig,
+    self, Attention as AttentionVersion, KvLayout, Loss, Matmul, Norm, ROPE_THETA, RunConfig,
 };
 use protocol::random::Rng;
 use tiny_llama::data::BatchSource;
@@ -60,7 +60,10 @@ where
 
     fn all(mut self) -> Vec<Comparison> {
         let m = &self.config.model;
-        let (n, d, ffn, vocab) = (self.config.tokens_per_step(), m.hidden, m.ffn, m.vocab);
+        let n = self.config.tokens_per_step();
+        let d = m.hidden;
+        let ffn = m.ffn;
+        let vocab = m.vocab;
         let kv = d / m.heads * m.kv_heads;
         let batch = BatchSource::new(self.config).batch(0);
         let [inputs, targets] = [&batch.inputs, &batch.targets].map(|t| self.tokens(t));
@@ -102,10 +105,10 @@ where
         self.add("rope q", &self.ropes(d), [[n, d]], [n, d]);
         let packed = [n, d + 2 * kv];
         self.add("rope packed", &self.ropes(d + kv), [packed], packed);
-        let ways = self.attentions();
+        let attentions = self.attentions();
         let shapes = [[n, d], [n, kv], [n, kv]];
-        self.add("attention", &ways, shapes, [n, d]);
-        self.add("attention packed", &ways, [packed], [n, d]);
+        self.add("attention", &attentions, shapes, [n, d]);
+        self.add("attention packed", &attentions, [packed], [n, d]);
         self.add("swiglu", &[Activation], [[n, ffn]; 2], [n, ffn]);
         let activations = [false, true].map(|fused| PackedActivation {
             fused,
@@ -135,29 +138,29 @@ where
     ) {
         let sizes = shapes.map(|[rows, columns]| format!("{rows}×{columns}"));
         let [forward, backward] =
-            ["forward", "backward"].map(|way| format!("{name} {way} {}", sizes.join(" ")));
+            ["forward", "backward"].map(|pass| format!("{name} {pass} {}", sizes.join(" ")));
         let mut comparisons = [forward, backward].map(|name| Comparison {
             name,
             versions: Vec::new(),
         });
         for op in versions {
-            let (fore, back) = op.cost(&shapes.map(Vec::from));
+            let (forward_cost, backward_cost) = op.cost(&shapes.map(Vec::from));
             let name = op.version();
             if (self.wanted)(&comparisons[0].name) {
                 let inputs = self.inputs(shapes);
                 let op = op.clone();
-                let version = self.version(name, fore, move || {
+                let version = self.version(name, forward_cost, move || {
                     drop(op.forward::<B>(inputs.clone()));
                 });
                 comparisons[0].versions.push(version);
             }
             // A backward pass that moves no bytes has nothing to time.
-            if back.bytes > 0.0 && (self.wanted)(&comparisons[1].name) {
+            if backward_cost.bytes > 0.0 && (self.wanted)(&comparisons[1].name) {
                 let saved = op.forward::<B>(self.inputs(shapes)).1;
-                let dy = self.numbers(99, out);
+                let gradient = self.numbers(99, out);
                 let op = op.clone();
-                let version = self.version(name, back, move || {
-                    drop(op.backward::<B>(saved.clone(), dy.clone()));
+                let version = self.version(name, backward_cost, move || {
+                    drop(op.backward::<B>(saved.clone(), gradient.clone()));
                 });
                 comparisons[1].versions.push(version);
             }
@@ -169,6 +172,7 @@ where
         );
     }
 
+    /// Returns a version that does `work` for each call.
     fn version(&self, name: &str, cost: Cost, mut work: impl FnMut() + Send + 'static) -> Version {
         let device = self.device.clone();
         Version {
@@ -211,8 +215,10 @@ where
         Tensor::from_data(data, (self.device, burn::tensor::DType::I32))
     }
 
+    /// Returns both versions of the rotation of the first `rotated` columns.
     fn ropes(&self, rotated: usize) -> [Rope; 2] {
-        let (context, m) = (self.config.train.context, &self.config.model);
+        let context = self.config.train.context;
+        let m = &self.config.model;
         let head_dim = m.hidden / m.heads;
         let (cos, sin) = tables(context, head_dim, ROPE_THETA);
         let table = |values: Vec<f32>| {
@@ -231,14 +237,15 @@ where
     }
 
     fn attentions(&self) -> Vec<Attention> {
-        let (context, m) = (self.config.train.context, &self.config.model);
+        let context = self.config.train.context;
+        let m = &self.config.model;
         let hidden = TensorData::new(causal_mask(context), [context, context]);
         let mask = Tensor::<2>::from_data(hidden, self.device);
         [
-            (Way::Composed, KvLayout::Contiguous),
-            (Way::Kernel, KvLayout::Contiguous),
-            (Way::Kernel, KvLayout::Strided),
-            (Way::Flash, KvLayout::Contiguous),
+            (AttentionVersion::Composed, KvLayout::Contiguous),
+            (AttentionVersion::Kernel, KvLayout::Contiguous),
+            (AttentionVersion::Kernel, KvLayout::Strided),
+            (AttentionVersion::Flash, KvLayout::Contiguous),
         ]
         .map(|(version, layout)| Attention {
             context,

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use protocol::Roof;
+use protocol::Peaks;
 use protocol::stats::robust::spread;
 use protocol::stats::roofline::shortest_seconds;
 use tiny_llama::ops::Cost;
@@ -34,7 +34,7 @@ pub(crate) fn print_head() {
 impl Comparison {
     /// Takes `rounds` samples of each version and prints a row for each. Every second round goes in reverse order, so
     /// that linear drift favours no version.
-    pub(crate) fn run(mut self, rounds: usize, roof: Option<&Roof>) {
+    pub(crate) fn run(mut self, rounds: usize, peaks: Option<&Peaks>) {
         let calls: Vec<usize> = self.versions.iter_mut().map(Version::warm_up).collect();
         let mut samples = vec![Vec::with_capacity(rounds); self.versions.len()];
         for round in 0..rounds {
@@ -42,8 +42,8 @@ impl Comparison {
             if round % 2 == 1 {
                 order.reverse();
             }
-            for at in order {
-                samples[at].push(self.versions[at].sample(calls[at]));
+            for index in order {
+                samples[index].push(self.versions[index].sample(calls[index]));
             }
         }
         println!("{}", self.name);
@@ -51,7 +51,8 @@ impl Comparison {
         for (version, samples) in self.versions.iter().zip(&samples) {
             let ms = spread(samples);
             let per_s = 1e3 / ms.median;
-            let (flops, bytes) = (version.cost.flops * per_s, version.cost.bytes * per_s);
+            let flops = version.cost.flops * per_s;
+            let bytes = version.cost.bytes * per_s;
             println!(
                 "  {:<20} {:>9.4} {:>20} {:>8.1} {:>7.1} {:>9.2}  {}",
                 version.name,
@@ -60,7 +61,7 @@ impl Comparison {
                 flops / 1e9,
                 bytes / 1e9,
                 *first.get_or_insert(ms.median) / ms.median,
-                share(flops, bytes, roof),
+                share(flops, bytes, peaks),
             );
         }
     }
@@ -87,11 +88,11 @@ impl Version {
 
 /// Returns the share of the peak that limits the work. Above 100 % of bytes/s, the operands were in a cache; above 100 % of FLOP/s, the peak was
 /// measured while the machine was busier.
-fn share(flops: f64, bytes: f64, roof: Option<&Roof>) -> String {
-    let Some(roof) = roof else {
+fn share(flops: f64, bytes: f64, peaks: Option<&Peaks>) -> String {
+    let Some(peaks) = peaks else {
         return "not measured".to_owned();
     };
-    let (share, of_memory) = shortest_seconds(roof, flops, bytes);
-    let of = if of_memory { "bytes/s" } else { "FLOP/s" };
-    format!("{:.0} % of {of}", 100.0 * share)
+    let (share, memory_bound) = shortest_seconds(peaks, flops, bytes);
+    let unit = if memory_bound { "bytes/s" } else { "FLOP/s" };
+    format!("{:.0} % of {unit}", 100.0 * share)
 }

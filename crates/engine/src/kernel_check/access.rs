@@ -1,7 +1,7 @@
 //! Measures how a kernel accesses buffers and workgroup memory: how often it reads each element, and how many consecutive invocations
 //! access neighbouring elements.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::trial::KernelTrial;
 use protocol::{KernelAccess, USES};
@@ -26,9 +26,9 @@ pub(super) struct HostRun {
 /// The accesses of a run, by their place in the text. Workgroups that store nothing are not counted.
 #[derive(Default)]
 pub(super) struct AccessPattern {
-    all: HashMap<Place, Tally>,
-    /// The accesses of the workgroup that runs now.
-    now: HashMap<Place, Tally>,
+    all: BTreeMap<Place, Tally>,
+    /// The accesses of the present workgroup.
+    in_workgroup: HashMap<Place, Tally>,
     has_stored: bool,
 }
 
@@ -39,7 +39,7 @@ struct Tally {
     array: String,
     windows: [WindowCount; WINDOWS.len()],
     /// The number of times that the access was run, by the number of invocations that ran it together.
-    together: HashMap<usize, u64>,
+    together: BTreeMap<usize, u64>,
     /// The loads and stores of single invocations.
     loads: u64,
     stores: u64,
@@ -58,13 +58,13 @@ type Place = (usize, usize, Option<u32>);
 
 impl Observer for AccessPattern {
     fn workgroup_start(&mut self, _id: [u32; 3], _lanes: u32) {
-        self.now.clear();
+        self.in_workgroup.clear();
         self.has_stored = false;
     }
 
     fn workgroup_end(&mut self, _id: [u32; 3]) {
         if self.has_stored {
-            for (place, tally) in self.now.drain() {
+            for (place, tally) in self.in_workgroup.drain() {
                 self.all.entry(place).or_default().add(tally);
             }
         }
@@ -74,7 +74,7 @@ impl Observer for AccessPattern {
         let span = &access.location.span;
         let binding = access.binding.map(|(_, binding)| binding);
         let tally = self
-            .now
+            .in_workgroup
             .entry((span.start, span.end, binding))
             .or_insert_with(|| Tally {
                 location: access.location.clone(),
@@ -97,16 +97,17 @@ impl Observer for AccessPattern {
         for (window, count) in WINDOWS.into_iter().zip(&mut tally.windows) {
             let windows = access.lanes.chunk_by(|a, b| a / window == b / window);
             for lanes in windows.filter(|lanes| lanes.len() == window as usize) {
-                let (mut least, mut most) = (OUTSIDE, 0);
+                let mut lowest = OUTSIDE;
+                let mut highest = 0;
                 for lane in lanes {
                     let offset = access.offsets[*lane as usize];
                     if offset != OUTSIDE {
-                        least = least.min(offset);
-                        most = most.max(offset);
+                        lowest = lowest.min(offset);
+                        highest = highest.max(offset);
                     }
                 }
                 count.all += 1;
-                count.near += u64::from(most.saturating_sub(least) < window * ELEMENT);
+                count.near += u64::from(highest.saturating_sub(lowest) < window * ELEMENT);
             }
         }
     }
@@ -127,23 +128,17 @@ impl Tally {
         }
     }
 
-    /// Returns the largest number of invocations that run the access together in at least half of the cases. At an edge, fewer run it.
+    /// Returns the largest number of invocations that run the access together in at least half of the cases. At the edge of a matrix, fewer
+    /// invocations run it.
     fn together(&self) -> usize {
-        let mut descending: Vec<(usize, u64)> = self
-            .together
-            .iter()
-            .map(|(lanes, times)| (*lanes, *times))
-            .collect();
-        descending.sort_unstable_by_key(|(lanes, _)| std::cmp::Reverse(*lanes));
-        let all: u64 = descending.iter().map(|(_, times)| times).sum();
+        let all: u64 = self.together.values().sum();
         let mut seen = 0;
-        for (lanes, times) in descending {
-            seen += times;
-            if 2 * seen >= all {
-                return lanes;
-            }
-        }
-        0
+        let mut descending = self.together.iter().rev();
+        let reaches_half = descending.find(|(_, times)| {
+            seen += **times;
+            2 * seen >= all
+        });
+        reaches_half.map_or(0, |(lanes, _)| *lanes)
     }
 
     /// Returns the largest window size at which at least half of the windows accessed neighbouring elements; 0 if no two consecutive
@@ -165,27 +160,25 @@ impl Tally {
     }
 }
 
-/// Merges the accesses of a run into `known`, which keeps the worst of all runs. `uses` is the number of times that the written outputs
+/// Merges the accesses of a run into `known`, which keeps the worst figures of all runs. `uses` is the number of times that the written outputs
 /// need an element of an input.
-pub(super) fn count(
+pub(super) fn merge(
     trial: &KernelTrial<'_>,
     run: &HostRun,
     uses: f64,
     known: &mut Vec<KernelAccess>,
 ) {
-    let mut accesses: Vec<(&Place, &Tally)> = run.pattern.all.iter().collect();
-    accesses.sort_unstable_by_key(|(place, _)| **place);
-    for (place, tally) in &accesses {
-        let (mut loads, mut loads_and_stores) = (0, 0);
-        for (_, other) in &accesses {
+    for ((start, end, binding), tally) in &run.pattern.all {
+        let mut loads = 0;
+        let mut loads_and_stores = 0;
+        for other in run.pattern.all.values() {
             if other.array == tally.array {
                 loads += other.loads;
                 loads_and_stores += other.loads + other.stores;
             }
         }
-        let (start, end, binding) = **place;
         let found = KernelAccess {
-            site: trial.text.filled.origin(&(start..end)).start as u64,
+            site: trial.text.filled.origin(&(*start..*end)).start as u64,
             array: tally.array.clone(),
             line: tally.location.line,
             binding: binding.map(u64::from),
@@ -197,16 +190,16 @@ pub(super) fn count(
             },
             lanes: tally.together() as f64,
         };
-        let before = known
+        let entry = known
             .iter_mut()
-            .find(|before| (before.site, &before.array) == (found.site, &found.array));
-        match before {
-            Some(before) => {
-                before.fetches = before.fetches.max(found.fetches);
-                before.lanes = before.lanes.max(found.lanes);
-                before.neighbours = match (before.neighbours, found.neighbours) {
+            .find(|entry| (entry.site, &entry.array) == (found.site, &found.array));
+        match entry {
+            Some(entry) => {
+                entry.fetches = entry.fetches.max(found.fetches);
+                entry.lanes = entry.lanes.max(found.lanes);
+                entry.neighbours = match (entry.neighbours, found.neighbours) {
                     (0, only) | (only, 0) => only,
-                    (one, other) => one.min(other),
+                    (earlier, found) => earlier.min(found),
                 };
             }
             None => known.push(found),

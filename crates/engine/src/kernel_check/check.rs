@@ -25,8 +25,8 @@ use wgsl_lockstep::STACK_BYTES;
 /// exercise's plain loop on every device.
 pub(super) const CPU_FLOPS: f64 = 1e8;
 
-/// The device of the last check, by its word for `--device`. It stays open for the next check, because opening a device takes longer than
-/// most checks.
+/// The device of the last check, and the value of `--device` that selected it. It stays open for the next check, because opening a device takes
+/// longer than most checks.
 #[derive(Clone, Default)]
 pub struct CheckDevice(Arc<Mutex<Option<(String, Gpu)>>>);
 
@@ -61,22 +61,23 @@ pub fn check(
         ..CheckState::default()
     };
     let (outbox, inbox) = channel();
-    let (mut own_job, device, own_state) = (job.clone(), device.to_owned(), state.clone());
+    let mut job = job.clone();
+    let device = device.to_owned();
     let kept = kept.clone();
+    let mut news = CheckNews {
+        state: state.clone(),
+        outbox,
+    };
     let work = move || {
-        let mut news = CheckNews {
-            state: own_state,
-            outbox,
-        };
-        let parsed = parse(&mut own_job, &mut news);
+        let parsed = parse(&mut job, &mut news);
         let mut worker = CheckWorker {
-            job: &own_job,
+            job: &job,
             parsed: &parsed,
             real_inputs: None,
             news,
         };
         worker.run(&device, &kept);
-        worker.news.tell();
+        worker.news.send();
     };
     let thread = Builder::new().name("kernel check".into());
     let mut report = match thread.stack_size(STACK_BYTES).spawn(work) {
@@ -91,7 +92,7 @@ pub fn check(
     report
 }
 
-/// The results of the runs on the host that a device needs.
+/// The results of the runs on the host that the runs on a device use.
 #[derive(Default)]
 pub(super) struct Interpreted {
     /// The numbers of the shapes at which the kernel's loops are too long for a CPU driver.
@@ -160,7 +161,8 @@ impl<'a> CheckWorker<'a> {
             (_, Some(_)) => None,
             (None, None) => Some(no_adapter()),
             (Some(gpu), None) => Some(format!(
-                "{} does not multiply 16×16 matrices of f16 with sums in f32; a GPU with matrix cores does",
+                "{} does not multiply 16×16 matrices of f16 with sums in f32; \
+                 a GPU with matrix cores does",
                 gpu.info.name
             )),
         };
@@ -192,7 +194,7 @@ impl<'a> CheckWorker<'a> {
     }
 
     fn open(&mut self, device: &str, kept: &CheckDevice) -> Result<Option<Gpu>, String> {
-        self.news.tries(None, "", false);
+        self.news.report_try(None, "", false);
         match kept.take() {
             Some((select, gpu)) if select == device => Ok(Some(gpu)),
             _ => Gpu::open(device),
@@ -252,21 +254,22 @@ impl<'a> CheckWorker<'a> {
         Ok(())
     }
 
-    /// Runs a file at one shape on the device, judges its outputs, and times it if `timed` is true. `known` are the right outputs, if the host
+    /// Runs a file at one shape on the device, judges its outputs, and times it if `timed` is true. `from_host` has the right outputs if the host
     /// has computed them.
     fn check_shape(
         &mut self,
         gpu: &Gpu,
         (index, number): (usize, usize),
         text: &ParsedText,
-        known: Option<ExpectedOutputs>,
+        from_host: Option<ExpectedOutputs>,
         timed: bool,
     ) -> Result<(), FileEnd> {
-        let (job, file) = (self.job, &self.job.files[index]);
+        let job = self.job;
+        let file = &job.files[index];
         let shape = &job.shapes[number];
         let trial = self.trial(index, number, text);
         let flops = self.flops(index, shape);
-        self.news.tries(Some(index), &shape.label, false);
+        self.news.report_try(Some(index), &shape.label, false);
         let is_real = number + 1 == job.shapes.len();
         let drawn = self
             .real_inputs
@@ -275,27 +278,27 @@ impl<'a> CheckWorker<'a> {
             Some((_, inputs)) => inputs,
             None => trial.inputs()?,
         };
-        self.news.compiles(index, &shape.label);
+        self.news.report_compiling(index, &shape.label);
         let kernel = gpu.compile(&text.filled.text, text.grid)?;
         trial.prepare(gpu, &kernel, &inputs)?;
-        self.news.tries(Some(index), &shape.label, false);
+        self.news.report_try(Some(index), &shape.label, false);
         let solution = if timed {
             compile_other(gpu, &file.solution, file, shape)?
         } else {
             None
         };
-        let expected = match (&solution, known) {
-            (_, Some(known)) => known,
+        let expected = match (&solution, from_host) {
+            (_, Some(expected)) => expected,
             (Some(solution), None) if !job.thorough && flops > CPU_FLOPS => {
-                self.news.tries(Some(index), &shape.label, true);
+                self.news.report_try(Some(index), &shape.label, true);
                 trial.solution(gpu, solution, &inputs)?
             }
             // The time of the plain loop is not limited.
             _ => trial.expected(&inputs, true)?,
         };
-        self.news.tries(Some(index), &shape.label, true);
+        self.news.report_try(Some(index), &shape.label, true);
         let matched = trial.judge(gpu, &kernel, &inputs, &expected)?;
-        self.news.matched(index, matched);
+        self.news.add_match(index, matched);
         if timed {
             let is_other = |text: &str| !same_text(text, &file.text);
             let starter = if is_other(&file.starter) {
@@ -309,7 +312,7 @@ impl<'a> CheckWorker<'a> {
                 None
             };
             // A round of timing launches several kernels, each with its own limit.
-            self.news.tries(Some(index), &shape.label, false);
+            self.news.report_try(Some(index), &shape.label, false);
             let others = [starter.as_ref(), solution.as_ref()];
             let time = timing::time(gpu, &trial, &inputs, &kernel, others)?;
             self.news.result(index).time = Some(time);
@@ -317,7 +320,7 @@ impl<'a> CheckWorker<'a> {
         Ok(())
     }
 
-    /// Returns a file at a shape, for a drawn shape with its first kind of numbers.
+    /// Returns the trial of a file at a shape. At a drawn shape it has the first kind of numbers.
     pub(super) fn trial<'t>(
         &self,
         index: usize,
@@ -328,9 +331,9 @@ impl<'a> CheckWorker<'a> {
         'a: 't,
     {
         let job: &'a KernelJob = self.job;
-        let (file, shape) = (&job.files[index], &job.shapes[number]);
+        let shape = &job.shapes[number];
         KernelTrial {
-            file,
+            file: &job.files[index],
             shape,
             text,
             values: shape.values.first().copied(),

@@ -4,8 +4,7 @@
 use std::time::{Duration, Instant};
 
 use protocol::KernelWait;
-use protocol::machine;
-use protocol::machine::{ProcessorTime, others};
+use protocol::machine::{self, ProcessorTime};
 
 /// The time between two readings of the load.
 const LOAD_INTERVAL: Duration = Duration::from_millis(250);
@@ -31,7 +30,7 @@ pub(super) struct WorkClock {
 /// The time that a piece of work has used.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TimeUsed {
-    /// The processor time; `None` if the system does not tell it.
+    /// The processor time; `None` if the system does not report it.
     pub processor: Option<Duration>,
     /// The wall time in which no other program kept the machine busy.
     pub quiet: Duration,
@@ -62,7 +61,7 @@ impl WorkClock {
                 .load
                 .as_ref()
                 .zip(load.as_ref())
-                .and_then(|(before, now)| others(before, now))
+                .and_then(|(before, now)| machine::share_of_others(before, now))
                 .is_some_and(machine::disturbs);
             if !self.busy {
                 self.quiet += since_reading;
@@ -95,11 +94,15 @@ impl TimeUsed {
     }
 }
 
-impl std::ops::AddAssign for TimeUsed {
-    fn add_assign(&mut self, other: Self) {
+impl std::ops::Add for TimeUsed {
+    type Output = Self;
+
+    fn add(self, other: Self) -> Self {
         let own = self.processor.unwrap_or_default();
-        self.processor = other.processor.map(|time| own + time);
-        self.quiet += other.quiet;
+        Self {
+            processor: other.processor.map(|time| own + time),
+            quiet: self.quiet + other.quiet,
+        }
     }
 }
 
@@ -122,8 +125,7 @@ mod tests {
 
     #[test]
     fn times_add_up() {
-        let mut sum = used(Some(SECOND), SECOND);
-        sum += used(Some(SECOND), Duration::ZERO);
+        let sum = used(Some(SECOND), SECOND) + used(Some(SECOND), Duration::ZERO);
         assert_eq!(sum, used(Some(2 * SECOND), SECOND));
     }
 

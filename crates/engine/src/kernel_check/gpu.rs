@@ -11,8 +11,9 @@ use burn_wgpu::wgpu;
 use burn_wgpu::wgpu::util::DownloadBuffer;
 
 use super::super::adapters::{CPU_DRIVER, RankedAdapter, adapters, named};
-use super::super::{devices, roof};
-use protocol::{self, Roof};
+use super::super::compile_ahead::ERROR_FILTERS;
+use super::super::{devices, peaks};
+use protocol::{self, Peaks};
 use tiny_llama::ops::adapter::{MATRIX_CORES, has_matrix_cores};
 
 /// The reason why a call to the device failed.
@@ -47,15 +48,15 @@ pub(super) struct Gpu {
     /// The value of `--device` that selects the device.
     select: String,
     /// The measured peaks, once they have been asked for.
-    roof: OnceLock<Option<Roof>>,
+    peaks: OnceLock<Option<Peaks>>,
 }
 
 impl Gpu {
-    /// Opens `auto` (a GPU, else a CPU driver), `cpu` (a CPU driver, else a GPU), `gpu`, `gpu:N` or `vulkan-cpu`. Returns `None` if any
-    /// adapter would do and there is none.
+    /// Opens `auto` (a GPU, else a CPU driver), `cpu` (a CPU driver, else a GPU), `gpu`, `gpu:N` or `vulkan-cpu`. Returns `None` for
+    /// `auto` and `cpu` on a machine without an adapter.
     ///
     /// # Errors
-    /// Fails if the named adapter does not exist or cannot be opened, and says what to do.
+    /// Fails if the named adapter does not exist or cannot be opened. The error has advice.
     pub(super) fn open(select: &str) -> Result<Option<Self>, String> {
         let adapters = adapters();
         let Some(found) = choose(select, &adapters)? else {
@@ -64,36 +65,37 @@ impl Gpu {
         found.ensure_usable()?;
         let adapter = &found.adapter;
         let name = &found.info.name;
-        let ours = adapter.limits();
+        let limits = adapter.limits();
         let matrix_cores = has_matrix_cores(adapter);
         let mut features = adapter.features() & wgpu::Features::TIMESTAMP_QUERY;
         if matrix_cores {
             features |= MATRIX_CORES;
         }
-        let wanted = wgpu::DeviceDescriptor {
+        let descriptor = wgpu::DeviceDescriptor {
             label: Some("kernel check"),
             required_features: features,
             // SAFETY: naga validates each text before a driver gets it, and the process that tries kernels has no other work.
             experimental_features: unsafe { wgpu::ExperimentalFeatures::enabled() },
             required_limits: wgpu::Limits {
-                max_buffer_size: ours.max_buffer_size,
-                max_compute_workgroup_storage_size: ours.max_compute_workgroup_storage_size,
-                max_storage_buffer_binding_size: ours.max_storage_buffer_binding_size,
+                max_buffer_size: limits.max_buffer_size,
+                max_compute_workgroup_storage_size: limits.max_compute_workgroup_storage_size,
+                max_storage_buffer_binding_size: limits.max_storage_buffer_binding_size,
                 ..wgpu::Limits::default()
             },
             ..wgpu::DeviceDescriptor::default()
         };
-        let open = AssertUnwindSafe(|| block_on(adapter.request_device(&wanted)));
+        let open = AssertUnwindSafe(|| block_on(adapter.request_device(&descriptor)));
         let (device, queue) = catch_unwind(open)
             .map_err(|_| format!("the driver of {name} panicked while it was opened"))?
             .map_err(|error| format!("{name} could not be opened: {error}"))?;
         let lost = Arc::new(Mutex::new(None));
-        let (by_callback, by_error) = (lost.clone(), lost.clone());
+        let lost_by_device = lost.clone();
         device.set_device_lost_callback(move |reason, text| {
-            note(&by_callback, format!("{reason:?} {text}"))
+            set_lost(&lost_by_device, format!("{reason:?} {text}"))
         });
+        let lost_by_error = lost.clone();
         device.on_uncaptured_error(Arc::new(move |error: wgpu::Error| {
-            note(&by_error, error.to_string())
+            set_lost(&lost_by_error, error.to_string())
         }));
         let timestamps = device.features().contains(wgpu::Features::TIMESTAMP_QUERY);
         Ok(Some(Self {
@@ -106,20 +108,20 @@ impl Gpu {
             lost,
             driver: found.driver(),
             select: found.select.clone(),
-            roof: OnceLock::new(),
+            peaks: OnceLock::new(),
         }))
     }
 
     /// Returns the device's measured peaks, from the file or measured now with the training engine's library; `None` if they cannot be
     /// measured.
-    pub(super) fn roof(&self) -> Option<&Roof> {
+    pub(super) fn peaks(&self) -> Option<&Peaks> {
         let known_or_measured = || {
-            roof::known(&self.info, &self.driver).or_else(|| {
+            peaks::known(&self.info, &self.driver).or_else(|| {
                 let opened = devices::open(&self.select).ok()?;
-                roof::known_or_measured(&opened, |_| ()).ok()
+                peaks::known_or_measured(&opened, |_| ()).ok()
             })
         };
-        self.roof.get_or_init(known_or_measured).as_ref()
+        self.peaks.get_or_init(known_or_measured).as_ref()
     }
 
     /// Compiles a text whose entry point is `main` and whose buffers are in @group(0).
@@ -135,7 +137,7 @@ impl Gpu {
                     label,
                     source: wgpu::ShaderSource::Wgsl(text.into()),
                 });
-            let wanted = wgpu::ComputePipelineDescriptor {
+            let descriptor = wgpu::ComputePipelineDescriptor {
                 label,
                 layout: None,
                 module: &module,
@@ -143,7 +145,7 @@ impl Gpu {
                 compilation_options: wgpu::PipelineCompilationOptions::default(),
                 cache: None,
             };
-            let pipeline = self.device.create_compute_pipeline(&wanted);
+            let pipeline = self.device.create_compute_pipeline(&descriptor);
             KernelPipeline { pipeline, grid }
         })
     }
@@ -255,20 +257,18 @@ impl Gpu {
 
     /// Makes calls to the library, and returns their errors and panics as text.
     fn guarded<T>(&self, calls: impl FnOnce() -> T) -> Result<T, GpuError> {
-        let internal = self.device.push_error_scope(wgpu::ErrorFilter::Internal);
-        let memory = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let validation = self.device.push_error_scope(wgpu::ErrorFilter::Validation);
-        let done = catch_unwind(AssertUnwindSafe(calls));
+        let scopes = ERROR_FILTERS.map(|filter| self.device.push_error_scope(filter));
+        let result = catch_unwind(AssertUnwindSafe(calls));
         // Scopes have to close in reverse order.
-        let errors = [
-            block_on(validation.pop()),
-            block_on(memory.pop()),
-            block_on(internal.pop()),
-        ];
-        if let Some(error) = errors.into_iter().flatten().next() {
+        let errors: Vec<_> = scopes
+            .into_iter()
+            .rev()
+            .filter_map(|scope| block_on(scope.pop()))
+            .collect();
+        if let Some(error) = errors.first() {
             return Err(GpuError::Refused(error.to_string()));
         }
-        done.map_err(|_| GpuError::Refused("the graphics library panicked".to_owned()))
+        result.map_err(|_| GpuError::Refused("the graphics library panicked".to_owned()))
     }
 
     /// Makes a storage buffer with these words.
@@ -307,15 +307,15 @@ impl Gpu {
     }
 
     fn read_bytes(&self, buffer: &wgpu::Buffer) -> Result<Vec<u8>, GpuError> {
-        let (done, read) = channel();
+        let (sender, receiver) = channel();
         self.guarded(|| {
             let all = buffer.slice(..);
             DownloadBuffer::read_buffer(&self.device, &self.queue, &all, move |bytes| {
-                let _ = done.send(bytes.map(|bytes| bytes.to_vec()));
+                let _ = sender.send(bytes.map(|bytes| bytes.to_vec()));
             });
         })?;
         self.wait()?;
-        match read.try_recv() {
+        match receiver.try_recv() {
             Ok(Ok(bytes)) => Ok(bytes),
             other => Err(GpuError::Refused(format!(
                 "a buffer could not be read back: {other:?}"
@@ -329,8 +329,8 @@ fn locked(lost: &Mutex<Option<String>>) -> MutexGuard<'_, Option<String>> {
     lost.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records why the device was lost; the first reason counts.
-fn note(lost: &Mutex<Option<String>>, text: String) {
+/// Records why the device was lost. The first reason stays.
+fn set_lost(lost: &Mutex<Option<String>>, text: String) {
     locked(lost).get_or_insert(text);
 }
 
@@ -361,7 +361,7 @@ pub(super) fn no_adapter() -> String {
     format!("no GPU was found, and no CPU driver of Vulkan; {CPU_DRIVER}")
 }
 
-/// Returns the adapter that `select` names; `None` if any would do and there is none.
+/// Returns the adapter that `select` names; `None` for `auto` and `cpu` on a machine without an adapter.
 ///
 /// # Errors
 /// Fails if the named adapter does not exist.

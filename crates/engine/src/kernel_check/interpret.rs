@@ -63,7 +63,7 @@ pub(super) struct Remarks {
 
 impl Remarks {
     /// Adds the remarks of a run.
-    pub(super) fn note(&mut self, trial: &KernelTrial<'_>, report: &LaunchReport) {
+    pub(super) fn add_run(&mut self, trial: &KernelTrial<'_>, report: &LaunchReport) {
         let place = |location: &Location| {
             let range = trial.text.filled.origin(&location.span);
             (range.start, range.end)
@@ -89,7 +89,8 @@ impl Remarks {
             let message = match taken {
                 [true, true] => continue,
                 [false, _] => {
-                    "was true for every value that was tried: the check never saw a value that it refuses"
+                    "was true for every value that was tried: \
+                     the check never saw a value that it refuses"
                 }
                 [_, false] => {
                     "was false for every value that was tried: the code that it guards never ran"
@@ -104,8 +105,8 @@ impl Remarks {
             remarks.push(message::error(
                 text,
                 &place,
-                overflow.says(),
-                overflow.instead(),
+                overflow.description(),
+                overflow.alternative(),
             ));
         }
         remarks.sort_by_key(|remark| (remark.line, remark.column));
@@ -145,8 +146,8 @@ impl KernelTrial<'_> {
             if other.report.complete && self.compare(&other.found, expected).is_err() {
                 let reason = format!(
                     "the result relies on this: {}; write {}",
-                    liberty.says(),
-                    liberty.instead()
+                    liberty.description(),
+                    liberty.alternative()
                 );
                 return Err(Box::new(self.fault_at(Kind::Open, location, reason)));
             }
@@ -165,7 +166,7 @@ impl KernelTrial<'_> {
         expected: &ExpectedOutputs,
         launch: HostLaunch<'_>,
     ) -> TrialResult {
-        // Only a kernel that uses arrayLength depends on whether a buffer is longer than its tensor.
+        // Only a kernel that uses arrayLength notices that a buffer is longer than its tensor.
         if self.text.filled.text.contains("arrayLength") {
             let with_guard = HostLaunch {
                 ends: true,
@@ -173,9 +174,9 @@ impl KernelTrial<'_> {
             };
             let guarded = self.interpret(inputs, GUARD, with_guard)?;
             let reads_past_end = || {
-                let (binding, at) = first_difference(&run.found, &guarded.found)?;
+                let (binding, element) = first_difference(&run.found, &guarded.found)?;
                 let name = &self.file.spec.bindings[binding].name;
-                Some(self.fault(Kind::ReadsPastEnd, name, at))
+                Some(self.fault(Kind::ReadsPastEnd, name, element))
             };
             if guarded.report.complete
                 && let Some(fault) = self.wrote_past_end(&guarded.found).or_else(reads_past_end)
@@ -231,56 +232,40 @@ impl KernelTrial<'_> {
             }
             Err(error) => return Err(not_understood(&error.to_string(), &Location::default())),
         };
-        let report = &run.report;
-        let may_end = |finding: &Finding| {
-            launch.ends
-                && finding.kind == FindingKind::Endless
-                && (!launch.only.is_empty() || finding.count < ROUNDS)
-        };
-        // The markers past the end of a buffer are no numbers, so arithmetic on them is no fault.
-        let is_of_marker =
-            |finding: &Finding| guard > 0 && matches!(finding.kind, FindingKind::Open(_));
-        // The first of the most informative findings becomes the fault.
-        let worst = report
-            .faults()
-            .filter(|finding| !may_end(finding) && !is_of_marker(finding))
-            .min_by_key(|finding| match finding.kind {
-                FindingKind::Endless => 0,
-                FindingKind::UnwrittenRead => 2,
-                FindingKind::Open(_) => 3,
-                _ => 1,
-            });
-        if let Some(finding) = worst {
-            return Err(Box::new(self.fault_of(finding, report)));
+        if let Some(finding) = most_informative(&run.report, guard, launch) {
+            return Err(Box::new(self.fault_of(finding, &run.report)));
         }
         run.found = buffers.iter().map(Buffer::to_u32).collect();
         if guard == 0
             && let Some(fault) = self.wrote_input(inputs, &run.found)
         {
-            let bindings = &self.file.spec.bindings;
-            let number = bindings
-                .iter()
-                .position(|binding| binding.name == fault.buffer)
-                .map(|number| (0, number as u32));
-            let place = report
-                .accesses
-                .iter()
-                .find(|access| access.stores > 0 && access.binding == number)
-                .map(|store| self.place(&store.location));
+            let place = self.first_store(&fault.buffer, &run.report);
             return Err(Box::new(KernelFault { place, ..fault }));
         }
         Ok(run)
     }
 
+    /// Returns the place of the first store to a buffer; `None` if the report has none.
+    fn first_store(&self, buffer: &str, report: &LaunchReport) -> Option<KernelError> {
+        let bindings = &self.file.spec.bindings;
+        let number = bindings.iter().position(|binding| binding.name == buffer)?;
+        report
+            .accesses
+            .iter()
+            .find(|access| access.stores > 0 && access.binding == Some((0, number as u32)))
+            .map(|store| self.place(&store.location))
+    }
+
     /// Adds the accesses of a run to `known`.
-    pub(super) fn count(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
-        access::count(self, run, self.uses(run), known);
+    pub(super) fn merge_accesses(&self, run: &HostRun, known: &mut Vec<KernelAccess>) {
+        access::merge(self, run, self.uses(run), known);
     }
 
     /// Returns the number of times that the written outputs need an element of an input: M·N·K for a whole matrix product.
     fn uses(&self, run: &HostRun) -> f64 {
         let all = cost::flops(&self.file.spec, &self.shape.sizes) / 2.0;
-        let (mut elements, mut written) = (0, 0);
+        let mut elements = 0;
+        let mut written = 0;
         for (_, words) in self.outputs(&run.found) {
             elements += words.len();
             written += words.len() - count_unwritten(words);
@@ -294,7 +279,7 @@ impl KernelTrial<'_> {
         message::error(&self.file.text, &range, "", "")
     }
 
-    /// Returns a fault at a place, which it leaves out if the interpreter does not tell it.
+    /// Returns a fault at a place of the learner's file. The fault has no place if the interpreter does not know the line.
     fn fault_at(&self, kind: Kind, location: &Location, reason: String) -> KernelFault {
         KernelFault {
             kind,
@@ -336,30 +321,35 @@ impl KernelTrial<'_> {
             FindingKind::DivergentBarrier => at(
                 Kind::Barrier,
                 &format!(
-                    "{missing} invocations of a workgroup do not reach this barrier, and the others wait for them; move it out \
-                     of every `if` and loop that depends on the invocation's id, and behind no `return` of a part of the workgroup"
+                    "{missing} invocations of a workgroup do not reach this barrier, \
+                     and the others wait for them; \
+                     move it out of every `if` and loop that depends on the invocation's id, \
+                     and behind no `return` of a part of the workgroup"
                 ),
             ),
             FindingKind::DivergentSubgroup => at(
                 Kind::Barrier,
                 &format!(
-                    "{missing} invocations of a subgroup do not get here, and a matrix belongs to all of them together; move this out \
-                     of every `if` and loop that depends on the invocation's id"
+                    "{missing} invocations of a subgroup do not get here, \
+                     and a matrix belongs to all of them together; \
+                     move this out of every `if` and loop that depends on the invocation's id"
                 ),
             ),
             FindingKind::NonUniformValue => at(
                 Kind::Barrier,
-                "this value must be the same for all invocations of the workgroup, and is not; let all of them read the same element",
+                "this value must be the same for all invocations of the workgroup, and is not; \
+                 let all of them read the same element",
             ),
             FindingKind::Open(open) => at(
                 Kind::Open,
-                &format!("{}; write {}", open.says(), open.instead()),
+                &format!("{}; write {}", open.description(), open.alternative()),
             ),
             FindingKind::UnwrittenRead => at(
                 Kind::ReadsUnwritten,
                 &format!(
-                    "reads `{element}` before any invocation has written it, and an output holds arbitrary numbers until then; sum in a \
-                     variable of the invocation, and store the sum once"
+                    "reads `{element}` before any invocation has written it, \
+                     and an output holds arbitrary numbers until then; \
+                     sum in a variable of the invocation, and store the sum once"
                 ),
             ),
             _ => {
@@ -400,10 +390,12 @@ impl KernelTrial<'_> {
                 "with no barrier between them; let only one invocation write the element"
             }
             Space::Workgroup => {
-                "with no barrier between them; put a workgroupBarrier() between the two, or let only one invocation write the element"
+                "with no barrier between them; put a workgroupBarrier() between the two, \
+                 or let only one invocation write the element"
             }
             _ => {
-                "with no barrier between them; put a storageBarrier() between the two, or let only one invocation write the element"
+                "with no barrier between them; put a storageBarrier() between the two, \
+                 or let only one invocation write the element"
             }
         };
         format!(
@@ -417,6 +409,32 @@ impl KernelTrial<'_> {
     }
 }
 
+/// Returns the finding that becomes the fault of a run: the first of the most informative kind. `guard` is the number of elements past the end of
+/// each buffer.
+fn most_informative<'a>(
+    report: &'a LaunchReport,
+    guard: usize,
+    launch: HostLaunch<'_>,
+) -> Option<&'a Finding> {
+    report
+        .faults()
+        .filter(|finding| match finding.kind {
+            FindingKind::Endless => {
+                let may_only_be_slow = !launch.only.is_empty() || finding.count < ROUNDS;
+                !(launch.ends && may_only_be_slow)
+            }
+            // The markers past the end of a buffer are no numbers, so arithmetic on them is no fault.
+            FindingKind::Open(_) => guard == 0,
+            _ => true,
+        })
+        .min_by_key(|finding| match finding.kind {
+            FindingKind::Endless => 0,
+            FindingKind::UnwrittenRead => 2,
+            FindingKind::Open(_) => 3,
+            _ => 1,
+        })
+}
+
 /// Returns the fault of a kernel that ended at no size.
 pub(super) fn too_long(shape: &str) -> KernelFault {
     let steps = WORKGROUP_STEPS / 1_000_000;
@@ -425,8 +443,9 @@ pub(super) fn too_long(shape: &str) -> KernelFault {
         kind: Kind::NotUnderstood,
         shape: shape.to_owned(),
         reason: format!(
-            "the kernel did not end at any size on the host, within {steps} million steps of a workgroup and {memory}; write it with as \
-             few loop iterations and as few variables of an invocation as the starter"
+            "the kernel did not end at any size on the host, \
+             within {steps} million steps of a workgroup and {memory}; write it with \
+             as few loop iterations and as few variables of an invocation as the starter"
         ),
         ..KernelFault::default()
     }

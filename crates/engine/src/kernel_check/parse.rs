@@ -9,8 +9,8 @@ use protocol::{KernelError, KernelFile, KernelJob, KernelResult, KernelShape};
 /// The largest text, in bytes, that is parsed again for each size named in it.
 const LARGEST_REPEATED: usize = 16 << 10;
 
-/// Parses every file at every shape; `None` stands for a file with an error. Sizes that were taken from a learner's text, and that a file
-/// does not fit or that would take too long, are removed from the job.
+/// Parses every file at every shape. The result has `None` for a file with an error. Sizes that were taken from a learner's text are removed from
+/// the job if a file does not fit them or if they would take too long.
 pub(super) fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec<ParsedText>>> {
     let mut parsed: Vec<Option<Vec<Option<ParsedText>>>> = Vec::new();
     for (index, file) in job.files.iter().enumerate() {
@@ -18,13 +18,13 @@ pub(super) fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec
             name: file.name.clone(),
             ..KernelResult::default()
         });
-        news.compiles(index, "");
+        news.report_compiling(index, "");
         let texts = match &file.unreadable {
             Some(error) => Err(error.clone()),
             None => job
                 .shapes
                 .iter()
-                .map(|shape| parsed_at(file, shape))
+                .map(|shape| parse_at(file, shape))
                 .collect(),
         };
         parsed.push(match texts {
@@ -43,7 +43,7 @@ pub(super) fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec
         };
         let keeps = !shape.is_of_text() || parsed.iter().all(fits);
         if !keeps {
-            // The numbers of the shapes after it stay what they are until all shapes were looked at.
+            // The text stays in its place as `None`, so that the numbers of the later shapes still fit.
             for texts in parsed.iter_mut().flatten() {
                 texts[number] = None;
             }
@@ -54,9 +54,9 @@ pub(super) fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec
         .into_iter()
         .enumerate()
         .map(|(index, texts)| {
-            let texts: Vec<ParsedText> = texts?.into_iter().flatten().collect();
-            news.result(index).facts = Some(validate::facts(&texts));
-            Some(texts)
+            let remaining: Vec<ParsedText> = texts?.into_iter().flatten().collect();
+            news.result(index).facts = Some(validate::facts(&remaining));
+            Some(remaining)
         })
         .collect()
 }
@@ -65,12 +65,12 @@ pub(super) fn parse(job: &mut KernelJob, news: &mut CheckNews) -> Vec<Option<Vec
 ///
 /// # Errors
 /// Says what is wrong with the text.
-fn parsed_at(file: &KernelFile, shape: &KernelShape) -> Result<Option<ParsedText>, KernelError> {
-    let parsed = || ParsedText::parse(&file.text, &file.spec, shape);
+fn parse_at(file: &KernelFile, shape: &KernelShape) -> Result<Option<ParsedText>, KernelError> {
+    let parse = || ParsedText::parse(&file.text, &file.spec, shape);
     if !shape.is_of_text() {
-        return parsed().map(Some);
+        return parse().map(Some);
     }
     let is_quick =
         file.text.len() <= LARGEST_REPEATED && cost::flops(&file.spec, &shape.sizes) <= CPU_FLOPS;
-    Ok(if is_quick { parsed().ok() } else { None })
+    Ok(if is_quick { parse().ok() } else { None })
 }

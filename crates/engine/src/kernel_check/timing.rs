@@ -3,13 +3,15 @@
 
 use std::time::{Duration, Instant};
 
+use burn_wgpu::wgpu;
+
 use super::gpu::{Gpu, GpuError, KernelPipeline};
 use super::trial::KernelTrial;
-use crate::roof::WARM_UP;
+use crate::peaks::WARM_UP;
 use protocol::reference::cost;
 use protocol::stats::sequential::{FIRST_LOOK, PairPlan};
 use protocol::stats::{robust, roofline};
-use protocol::{KernelRatio, KernelTime};
+use protocol::{KernelRatio, KernelTime, Spread};
 
 /// The bytes of buffers that are used before a buffer is used again.
 const TURNOVER: usize = 256 << 20;
@@ -22,6 +24,62 @@ const MIN_ROUNDS: u32 = FIRST_LOOK;
 /// The time after which no round above `MIN_ROUNDS` begins.
 const BUDGET: Duration = Duration::from_millis(1500);
 
+/// The kernels that take turns, each with its bindings to all sets of buffers.
+struct TimedKernels<'a> {
+    gpu: &'a Gpu,
+    kernels: Vec<(&'a KernelPipeline, Vec<wgpu::BindGroup>)>,
+    /// The number of launches so far. It selects the set of buffers.
+    launches: usize,
+}
+
+impl<'a> TimedKernels<'a> {
+    /// Fills the sets of buffers and binds each kernel to them.
+    fn new(
+        gpu: &'a Gpu,
+        trial: &KernelTrial<'_>,
+        inputs: &[Vec<u32>],
+        pipelines: impl Iterator<Item = &'a KernelPipeline>,
+    ) -> Result<Self, GpuError> {
+        let counts = &trial.text.counts;
+        let bytes = 4 * counts.iter().sum::<usize>();
+        let sets = (0..TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS))
+            .map(|_| trial.fill(gpu, inputs, 0))
+            .collect::<Result<Vec<_>, _>>()?;
+        let mut kernels = Vec::new();
+        for pipeline in pipelines {
+            let bound = sets
+                .iter()
+                .map(|set| gpu.bind(pipeline, set, counts))
+                .collect::<Result<Vec<_>, _>>()?;
+            kernels.push((pipeline, bound));
+        }
+        Ok(Self {
+            gpu,
+            kernels,
+            launches: 0,
+        })
+    }
+
+    /// Launches each kernel once and returns the milliseconds of each, in the order of the kernels. Every second round launches them in reverse.
+    fn round(&mut self, index: u32) -> Result<Vec<f64>, GpuError> {
+        let is_reversed = index % 2 == 1;
+        let mut order: Vec<_> = self.kernels.iter().collect();
+        if is_reversed {
+            order.reverse();
+        }
+        let mut launches = Vec::new();
+        for (pipeline, bound) in order {
+            self.launches += 1;
+            launches.push((*pipeline, &bound[self.launches % bound.len()]));
+        }
+        let mut times = self.gpu.time(&launches)?;
+        if is_reversed {
+            times.reverse();
+        }
+        Ok(times.into_iter().map(|seconds| seconds * 1e3).collect())
+    }
+}
+
 /// Times `kernel` in turns with the starter and the solution, each of which is `None` if it is no other kernel.
 ///
 /// # Errors
@@ -33,43 +91,13 @@ pub(super) fn time(
     kernel: &KernelPipeline,
     [starter, solution]: [Option<&KernelPipeline>; 2],
 ) -> Result<KernelTime, GpuError> {
-    let counts = &trial.text.counts;
-    let bytes = 4 * counts.iter().sum::<usize>();
-    let sets = (0..TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS))
-        .map(|_| trial.fill(gpu, inputs, 0))
-        .collect::<Result<Vec<_>, _>>()?;
-    // Each kernel with its bindings to all sets of buffers.
-    let mut kernels = Vec::new();
-    for pipeline in [Some(kernel), starter, solution].into_iter().flatten() {
-        let bound = sets
-            .iter()
-            .map(|set| gpu.bind(pipeline, set, counts))
-            .collect::<Result<Vec<_>, _>>()?;
-        kernels.push((pipeline, bound));
-    }
-    let mut turn = 0;
-    // Launches each kernel once, in this order or in reverse, and returns its milliseconds in this order.
-    let mut round = |backwards: bool| -> Result<Vec<f64>, GpuError> {
-        let mut order: Vec<_> = kernels.iter().collect();
-        if backwards {
-            order.reverse();
-        }
-        let mut launches = Vec::new();
-        for (pipeline, bound) in order {
-            turn += 1;
-            launches.push((*pipeline, &bound[turn % bound.len()]));
-        }
-        let mut times = gpu.time(&launches)?;
-        if backwards {
-            times.reverse();
-        }
-        Ok(times.into_iter().map(|seconds| seconds * 1e3).collect())
-    };
+    let pipelines = [Some(kernel), starter, solution].into_iter().flatten();
+    let mut kernels = TimedKernels::new(gpu, trial, inputs, pipelines)?;
     // The first launches compile, and an idle GPU keeps a low clock.
-    let began = Instant::now();
+    let warm_up_began = Instant::now();
     for index in 0.. {
-        round(index % 2 == 1)?;
-        if index > 0 && (gpu.on_cpu || began.elapsed() >= WARM_UP) {
+        kernels.round(index)?;
+        if index > 0 && (gpu.on_cpu || warm_up_began.elapsed() >= WARM_UP) {
             break;
         }
     }
@@ -79,10 +107,12 @@ pub(super) fn time(
         if index >= MIN_ROUNDS && began.elapsed() > BUDGET {
             break;
         }
-        rounds.push(round(index % 2 == 1)?);
+        rounds.push(kernels.round(index)?);
     }
-    let times_of =
-        |column: usize| -> Vec<f64> { rounds.iter().map(|round| round[column]).collect() };
+    let spread_of = |column: usize| {
+        let times: Vec<f64> = rounds.iter().map(|round| round[column]).collect();
+        robust::spread(&times)
+    };
     let ratio_to = |column: usize| {
         let pairs: Vec<_> = rounds
             .iter()
@@ -98,27 +128,28 @@ pub(super) fn time(
     };
     let starter_column = starter.map(|_| 1);
     let solution_column = solution.map(|_| 1 + usize::from(starter.is_some()));
+    let ms = spread_of(0);
     Ok(KernelTime {
         shape: trial.shape.label.clone(),
-        ms: robust::spread(&times_of(0)),
-        starter_ms: starter_column.map(|column| robust::spread(&times_of(column))),
-        solution_ms: solution_column.map(|column| robust::spread(&times_of(column))),
+        starter_ms: starter_column.map(spread_of),
+        solution_ms: solution_column.map(spread_of),
         against_starter: starter_column.and_then(ratio_to),
         against_solution: solution_column.and_then(ratio_to),
         clock: if gpu.timestamps { "device" } else { "host" }.to_owned(),
-        ..work(gpu, trial, robust::median(&times_of(0)))
+        ..work(gpu, trial, ms)
     })
 }
 
-/// Returns the work at this shape, and the share of the device's peak that a launch of `ms` milliseconds reaches. The other fields are empty.
-fn work(gpu: &Gpu, trial: &KernelTrial<'_>, ms: f64) -> KernelTime {
+/// Returns the time of a launch, its work, and the share of the device's peak that its median reaches. The other fields are empty.
+fn work(gpu: &Gpu, trial: &KernelTrial<'_>, ms: Spread) -> KernelTime {
     let flops = cost::flops(&trial.file.spec, &trial.shape.sizes);
     let bytes = cost::bytes(&trial.file.spec.bindings, &trial.text.counts);
     let bounding = gpu
-        .roof()
-        .and_then(|roof| roofline::bounding(roof, trial.file.spec.matrix_cores));
-    let reached = roofline::rates(Some((flops, bytes)), ms * 1e-3, bounding.as_ref());
+        .peaks()
+        .and_then(|peaks| roofline::bounding(peaks, trial.file.spec.matrix_cores));
+    let reached = roofline::rates(Some((flops, bytes)), ms.median * 1e-3, bounding.as_ref());
     KernelTime {
+        ms,
         flops,
         bytes,
         share_of_peak: reached.share,

@@ -53,7 +53,8 @@ impl KernelTrial<'_> {
         inputs: &[Vec<u32>],
         device: bool,
     ) -> Result<ExpectedOutputs, String> {
-        let (spec, sizes) = (&self.file.spec, &self.shape.sizes);
+        let spec = &self.file.spec;
+        let sizes = &self.shape.sizes;
         Ok(ExpectedOutputs {
             values: self
                 .text

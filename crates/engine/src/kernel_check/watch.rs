@@ -1,4 +1,4 @@
-//! The watcher of a check, and the news that the worker sends it. The watcher gives up work that exceeds its limit, and reports it.
+//! The watcher of a check, and the reports that the worker sends to it. The watcher gives up work that exceeds a limit, and reports the fault.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::thread::JoinHandle;
@@ -74,16 +74,19 @@ impl CheckState {
 
     /// Returns the limit on processor time of the present work; `None` for work without a limit, such as runs of our own kernels.
     fn limit(&self, limits: CheckLimits) -> Option<Duration> {
-        match (self.running, self.compiling, self.file) {
-            (true, ..) => Some(limits.launch),
-            (_, true, _) => Some(COMPILE),
-            (.., None) => Some(OPEN),
-            _ => None,
+        if self.running {
+            Some(limits.launch)
+        } else if self.compiling {
+            Some(COMPILE)
+        } else if self.file.is_none() {
+            Some(OPEN)
+        } else {
+            None
         }
     }
 }
 
-/// The state of a check, and the way to tell the watcher about it.
+/// The state of a check, and the channel on which the watcher receives it.
 pub(super) struct CheckNews {
     pub state: CheckState,
     pub outbox: Sender<CheckState>,
@@ -94,35 +97,36 @@ impl CheckNews {
         &mut self.state.report.files[index]
     }
 
-    /// Records that a shape is right, with the largest error of all tries at it.
-    pub(super) fn matched(&mut self, index: usize, mut matched: KernelMatch) {
-        let known = &mut self.result(index).shapes;
-        if let Some(before) = known.iter().position(|other| other.shape == matched.shape) {
-            let before = known.remove(before);
-            matched.error = matched.error.max(before.error);
-            matched.share = matched.share.max(before.share);
+    /// Adds a shape at which the file is right. A shape that was tried before keeps the largest error of all tries.
+    pub(super) fn add_match(&mut self, index: usize, mut matched: KernelMatch) {
+        let shapes = &mut self.result(index).shapes;
+        let earlier = shapes.iter().position(|other| other.shape == matched.shape);
+        if let Some(earlier) = earlier.map(|earlier| shapes.remove(earlier)) {
+            matched.error = matched.error.max(earlier.error);
+            matched.share = matched.share.max(earlier.share);
         }
-        known.push(matched);
+        shapes.push(matched);
     }
 
-    /// Tells the watcher that the worker now tries a file at a shape. `running` is true while the kernel runs on a device, where its time is
+    /// Reports that the worker now tries a file at a shape. `running` is true while the kernel runs on a device, where its time is
     /// limited.
-    pub(super) fn tries(&mut self, file: Option<usize>, shape: &str, running: bool) {
+    pub(super) fn report_try(&mut self, file: Option<usize>, shape: &str, running: bool) {
         self.state.file = file;
         self.state.shape = shape.to_owned();
         self.state.running = running;
         self.state.compiling = false;
-        self.tell();
+        self.send();
     }
 
-    /// Tells the watcher that the worker now reads or compiles a file.
-    pub(super) fn compiles(&mut self, file: usize, shape: &str) {
-        self.tries(Some(file), shape, false);
+    /// Reports that the worker now reads or compiles a file.
+    pub(super) fn report_compiling(&mut self, file: usize, shape: &str) {
+        self.report_try(Some(file), shape, false);
         self.state.compiling = true;
-        self.tell();
+        self.send();
     }
 
-    pub(super) fn tell(&self) {
+    /// Sends the state to the watcher.
+    pub(super) fn send(&self) {
         let _ = self.outbox.send(self.state.clone());
     }
 }
@@ -138,6 +142,7 @@ pub(super) fn watch(
     let before = memory_resident().unwrap_or(0);
     let too_large =
         |limit: u64| memory_resident().is_some_and(|now| now > before.saturating_add(limit));
+    // The time that all launches before the present ones used.
     let mut ran = TimeUsed::default();
     loop {
         on_progress(state.progress(None));
@@ -151,17 +156,16 @@ pub(super) fn watch(
                 && too_large(limit)
             {
                 let reason = format!("it used more than {} of memory", bytes(limit));
-                return give_up(state, reason);
+                return too_much(state, reason);
             }
             let spent = clock.spent();
             if state.running {
-                let mut all = ran;
-                all += spent;
+                let all = ran + spent;
                 if let Some(limit) = limits.whole
                     && all.is_over(limit)
                 {
                     let reason = format!("{} at all sizes together", too_long(limit, "run"));
-                    return give_up(state, reason);
+                    return too_much(state, reason);
                 }
                 if !is_at_work {
                     ran = all;
@@ -173,10 +177,12 @@ pub(super) fn watch(
             if let Some(limit) = state.limit(limits)
                 && spent.is_over(limit)
             {
-                return match (state.running, state.compiling) {
-                    (true, _) => endless(state, spent, limit),
-                    (_, true) => give_up(state, too_long(limit, "compile")),
-                    _ => not_checked(state, "the device could not be opened".to_owned()),
+                return if state.running {
+                    endless(state, spent, limit)
+                } else if state.compiling {
+                    too_much(state, too_long(limit, "compile"))
+                } else {
+                    not_checked(state, "the device could not be opened".to_owned())
                 };
             }
             if clock.wall() > HOPELESS {
@@ -205,20 +211,15 @@ pub(super) fn watch(
     }
 }
 
-/// Returns the reason of a kernel that used more processor time than `limit` to `work`.
+/// Returns the reason for giving up a kernel that used more processor time than `limit`. `work` is a verb: `run` or `compile`.
 fn too_long(limit: Duration, work: &str) -> String {
     let seconds = limit.as_secs_f64();
     format!("it used more than {seconds} s of processor time to {work}")
 }
 
 /// Reports that the kernel used too much time or memory. The line that did it is not known.
-fn give_up(state: CheckState, reason: String) -> KernelReport {
-    let fault = KernelFault {
-        kind: KernelFaultKind::TooMuch,
-        reason,
-        ..KernelFault::default()
-    };
-    ended(state, fault)
+fn too_much(state: CheckState, reason: String) -> KernelReport {
+    give_up(state, KernelFaultKind::TooMuch, 0.0, reason)
 }
 
 /// Reports that the launches at one size take too long.
@@ -229,27 +230,30 @@ fn endless(state: CheckState, spent: TimeUsed, limit: Duration) -> KernelReport 
     } else {
         format!("{:.0} s", spent.quiet.as_secs_f64())
     };
-    let fault = KernelFault {
-        kind: KernelFaultKind::Endless,
-        limit: seconds,
-        reason,
-        ..KernelFault::default()
-    };
-    ended(state, fault)
+    give_up(state, KernelFaultKind::Endless, seconds, reason)
 }
 
-/// Adds the fault to the present file's result, and asks for a new process.
-fn ended(mut state: CheckState, mut fault: KernelFault) -> KernelReport {
-    let report = &mut state.report;
-    fault.shape = state.shape;
-    if let Some(result) = state.file.and_then(|file| report.files.get_mut(file)) {
-        result.fault = Some(fault);
+/// Adds a fault to the result of the present file, and asks for a new process.
+fn give_up(
+    mut state: CheckState,
+    kind: KernelFaultKind,
+    limit: f64,
+    reason: String,
+) -> KernelReport {
+    if let Some(result) = state.file.and_then(|file| state.report.files.get_mut(file)) {
+        result.fault = Some(KernelFault {
+            kind,
+            shape: state.shape,
+            limit,
+            reason,
+            ..KernelFault::default()
+        });
     }
-    report.restart = true;
+    state.report.restart = true;
     state.report
 }
 
-/// Reports that the check failed for a reason that says nothing about the kernel.
+/// Reports that the check failed for a reason outside the kernel.
 fn not_checked(mut state: CheckState, why: String) -> KernelReport {
     state.report.failed = Some(why);
     state.report.restart = true;
@@ -363,7 +367,7 @@ mod tests {
                 share,
                 against: "reference".to_owned(),
             };
-            news.matched(0, matched);
+            news.add_match(0, matched);
         }
 
         let [shape] = &news.result(0).shapes[..] else {

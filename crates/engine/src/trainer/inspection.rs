@@ -19,7 +19,7 @@ use anyhow::Result;
 
 use super::super::observer::Profiled;
 use super::super::worker::Worker;
-use super::super::{allocator, audit, roof};
+use super::super::{allocator, audit, peaks};
 use super::Trainer;
 use protocol::config::Sync;
 use protocol::lints::longest_kernels_ms;
@@ -28,10 +28,10 @@ use protocol::{Event, GradientRow, Gradients, Memory, Num, Step, StepProfile};
 
 /// The number of steps whose median is the length of a step on the device alone.
 const END_SYNCED_STEPS: usize = 3;
-/// A profile counts if the steps before and after it differ by no more than this share. A GPU's clock rises under load, and falls while the host
+/// The largest share by which the steps before and after a profile may differ if it is to count. A GPU's clock rises under load, and falls while the host
 /// compiles or reads.
 pub(super) const AGREEMENT: f64 = 0.1;
-/// After this many discarded profiles in a row the next one counts, with the lint on its coverage.
+/// The number of discarded profiles in a row after which the next one counts, with the lint on its coverage.
 const MOST_DISCARDED: u32 = 8;
 
 /// Returns true if the device ran at one speed during a profile. The steps before and after it then differ by no more than the share
@@ -47,7 +47,8 @@ fn agree(
     longer <= (1.0 + max_difference) * shorter && device <= longest(shorter)
 }
 
-/// Names the first gradient that is not finite although the loss was not scaled up. The optimizer would leave out every step like this one.
+/// Returns the name of the first gradient that is not finite although the loss was not scaled up. The optimizer would leave out every step like
+/// this one.
 fn overflowed(audit: &Gradients) -> Option<&str> {
     if audit.loss_scale != Some(1.0) {
         return None;
@@ -59,7 +60,7 @@ fn overflowed(audit: &Gradients) -> Option<&str> {
 
 impl Trainer {
     /// Takes a step under the profiler, with the gradient audit between backward and update. It counts in no statistic. If the profile does
-    /// not agree with the steps around it, [`Self::profile_is_due`] says when it is repeated.
+    /// not agree with the steps around it, it is repeated when [`Self::profile_is_due`] returns true.
     pub(super) fn profiled_step(&mut self) -> Result<()> {
         if !self.is_synchronised() && self.is_warm() {
             // A short run may not wait again, so its last counted steps are timed up to here.
@@ -76,9 +77,9 @@ impl Trainer {
             None
         };
         self.load()?;
-        let seen = self.queue.ask(audit::profiled_step)??;
-        let mut audit = seen.gradients;
-        let total_ms = seen.took.as_secs_f64() * 1e3;
+        let inspected = self.queue.ask(audit::profiled_step)??;
+        let mut audit = inspected.gradients;
+        let total_ms = inspected.took.as_secs_f64() * 1e3;
         let loss = self.queue.last_loss()?;
 
         audit.slot = self.slot();
@@ -93,19 +94,19 @@ impl Trainer {
         if self.bad_step.is_none() && self.needs_end_synced_steps() {
             self.stats.end_synced_ms = self.end_synced_ms()?;
         }
-        let device_ms = seen.profiled.device_ms();
-        let launches = seen.profiled.launches;
+        let device_ms = inspected.profiled.device_ms();
+        let launches = inspected.profiled.launches;
         let recorded = self.spec.config.records();
         let longest = |step_ms| longest_kernels_ms(recorded, launches, step_ms);
         let around = before.zip(self.stats.end_synced_ms);
         let agrees =
             around.is_none_or(|steps_ms| agree(steps_ms, self.max_difference, device_ms, longest));
         if agrees || self.stats.discarded == MOST_DISCARDED || self.bad_step.is_some() {
-            self.report_profile(seen.profiled, step, total_ms);
+            self.report_profile(inspected.profiled, step, total_ms);
         } else {
             self.stats.discarded += 1;
         }
-        self.report_memory(seen.bytes_in_use)?;
+        self.report_memory(inspected.bytes_in_use)?;
         self.stats.profile_due = false;
         self.stats.last_profile = Some((Instant::now(), self.stats.counted));
         self.report();
@@ -221,33 +222,36 @@ impl Trainer {
             return;
         }
         let began = Instant::now();
-        let before = self.opened.roof.clone();
+        let before = self.opened.peaks.clone();
         if before.is_none() {
             let name = &self.opened.info.name;
             let text = format!("the run waits while the peaks of {name} are measured, once");
             self.outlet.log("info", text);
         }
         let peak = allocator::peak();
-        roof::measure_if_due(&mut self.opened, |text| self.outlet.log("warn", text));
-        if self.opened.roof != before
-            && let Some(roof) = self.opened.roof.clone()
+        peaks::measure_if_due(&mut self.opened, |text| self.outlet.log("warn", text));
+        if self.opened.peaks != before
+            && let Some(peaks) = self.opened.peaks.clone()
         {
             let device = self.opened.info.clone();
-            self.emit(Event::Calibrated { device, roof });
+            self.emit(Event::Calibrated { device, peaks });
         }
         allocator::forget_since(peak);
         self.stats.pause_time += began.elapsed();
     }
 
-    /// Reports the memory of the run. `gpu_peak` is what was in use on a GPU after the forward or the backward pass, in bytes.
+    /// Reports the memory of the run. `gpu_peak` has the bytes in use on a GPU after the forward or the backward pass, whichever is more.
     fn report_memory(&mut self, gpu_peak: Option<u64>) -> Result<()> {
         let (weights, moments) = self.queue.ask(|worker| {
             let parameters = worker.model.parameters();
-            let values = parameters
+            let values: usize = parameters
                 .iter()
-                .map(|parameter| parameter.value.shape().num_elements());
-            let weights = 4 * values.sum::<usize>() as u64;
-            (weights, worker.optimizer.moment_bytes(&parameters))
+                .map(|parameter| parameter.value.shape().num_elements())
+                .sum();
+            (
+                4 * values as u64,
+                worker.optimizer.moment_bytes(&parameters),
+            )
         })?;
         let audit = self.story.gradients.as_ref();
         let share = audit.map_or(0.0, |audit| audit.params_pct / 100.0);
@@ -262,7 +266,8 @@ impl Trainer {
         } else {
             let reason = match gpu_peak {
                 Some(_) if self.spec.config.records() => {
-                    "peak: what was in use after the forward or the backward pass, without what the recorded step keeps"
+                    "peak: what was in use after the forward or the backward pass, \
+                     without what the recorded step keeps"
                 }
                 Some(_) => "peak: what was in use after the forward or the backward pass",
                 None => "this device reports no memory use",

@@ -8,14 +8,14 @@ use protocol::{PhaseTimes, StepClocks};
 /// The wall time between steps of an unsynchronised run that began with an empty queue. It gives a true rate without a wait in each step.
 #[derive(Default)]
 pub(crate) struct UnsyncedTiming {
-    /// When the latest such step began and how many steps were counted by then. `None` after anything other than a counted step.
+    /// The start of the latest such step, and the number of steps counted before it. `None` after anything other than a counted step.
     last_mark: Option<(Instant, u64)>,
     steps: u64,
     seconds: f64,
 }
 
 impl UnsyncedTiming {
-    /// Notes that the queue is empty now, after `counted` counted steps.
+    /// Marks this moment, at which the queue is empty, after `counted` counted steps. The time since the mark before counts.
     pub(super) fn mark(&mut self, counted: u64) {
         let now = Instant::now();
         if let Some((marked_at, counted_before)) = self.last_mark.replace((now, counted)) {
@@ -24,7 +24,7 @@ impl UnsyncedTiming {
         }
     }
 
-    /// Notes that the work that follows is not a counted step: a profile, evidence, a pause.
+    /// Forgets the last mark, because the work that follows is not a counted step: a profile, evidence, a pause.
     pub(crate) fn interrupt(&mut self) {
         self.last_mark = None;
     }
@@ -54,18 +54,18 @@ pub(crate) struct Statistics {
     /// The wall time spent in pauses.
     pub pause_time: Duration,
     pub unsynced: UnsyncedTiming,
-    /// When a step of an unsynchronised run was last bracketed with syncs.
+    /// The time of the last step of an unsynchronised run that was bracketed with syncs.
     pub(super) last_bracketed: Option<Instant>,
     /// True if the next step is profiled to find a gradient that overflowed.
     pub(super) profile_due: bool,
-    /// When the latest profile was taken, and how many steps were counted by then.
+    /// The time of the latest profile, and the number of steps counted before it.
     pub(super) last_profile: Option<(Instant, u64)>,
     pub(super) profiles: usize,
-    /// Profiles discarded since the last one that counted.
+    /// The number of profiles discarded since the last one that counted.
     pub(super) discarded: u32,
     /// The two readings of the host's clock.
     pub(super) clocks: Option<StepClocks>,
-    /// Milliseconds of a step that waits for the device at its end only.
+    /// The milliseconds of a step that waits for the device at its end only.
     pub(super) end_synced_ms: Option<f64>,
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{TOP, Trainer, roof};
+use super::{TOP, Trainer, bounding_peaks};
 use protocol::lints::lints;
 use protocol::stats::robust::typical_phases;
 use protocol::{Event, Finished, Num, Throughput};
@@ -21,11 +21,10 @@ impl Trainer {
     fn statistics(&self) -> Option<Throughput> {
         let config = &self.spec.config;
         let step_ms = self.stats.times.spread()?;
-        let roof = roof(config, &self.opened);
+        let peaks = bounding_peaks(config, &self.opened);
         let batch = config.train.batch as f64;
         let by_median = batch / (step_ms.median * 1e-3);
-        let elapsed = self.began.elapsed();
-        let wall = elapsed.saturating_sub(self.stats.pause_time);
+        let wall = self.began.elapsed().saturating_sub(self.stats.pause_time);
         let steps = self.stats.counted + self.stats.uncounted;
         let wall_samples_per_s = steps as f64 * batch / wall.as_secs_f64().max(1e-9);
         let synced = self.is_synchronised();
@@ -46,13 +45,13 @@ impl Trainer {
             wall_samples_per_s,
             phases: typical_phases(&self.stats.phases),
             flops: synced.then(|| 3.0 * config.forward_flops() / (step_ms.median * 1e-3)),
-            peak_flops: roof.as_ref().map(|roof| roof.flops.best),
-            peak_load: roof.and_then(|roof| roof.flops.load),
+            peak_flops: peaks.as_ref().map(|peaks| peaks.flops.best),
+            peak_load: peaks.and_then(|peaks| peaks.flops.load),
             clock: self.clock().to_owned(),
         })
     }
 
-    /// Names the clock that the step times are from.
+    /// Returns the name of the clock that the step times are from.
     fn clock(&self) -> &'static str {
         if self.is_synchronised() {
             "host-sync"
@@ -70,7 +69,8 @@ impl Trainer {
         }
     }
 
-    /// Waits for the device and returns the summary. `why` says what cut the run short; a run that ended by itself says so instead.
+    /// Waits for the device and returns the summary. `why` is the reason if a command cut the run short; a run that ended by itself has its own
+    /// reason.
     pub(crate) fn finish(mut self, why: Option<&str>) -> Finished {
         let _ = self.queue.sync();
         if !self.pending.is_empty() && self.end_reason.is_none() {
@@ -78,7 +78,7 @@ impl Trainer {
         }
         self.check_lints();
         if let Some(throughput) = self.statistics() {
-            self.story.note(&Event::Throughput(throughput), 0);
+            self.story.on_event(&Event::Throughput(throughput), 0);
         }
         let throughput = self.story.throughput.as_ref();
         let mut summary = self.story.summed_up(self.spec.config.ln_vocab());

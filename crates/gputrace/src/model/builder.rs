@@ -9,11 +9,11 @@ use super::{
 };
 use crate::{doubts, owners};
 
-/// Longest name that is kept, in bytes.
+/// The longest name that is kept, in bytes.
 const NAME_BYTES: usize = 16 * 1024;
-/// Most slices that are kept: about 1.3 GB while they are sorted.
+/// The largest number of slices that are kept: about 1.3 GB while they are sorted.
 const SLICES: usize = 16_000_000;
-/// Most different reasons that are kept for rows that could not be read.
+/// The largest number of reasons that are kept for rows that could not be read.
 const REASONS: usize = 32;
 
 /// Builds a trace from plain data, for readers of files and for other sources. Lanes, devices, names and slices are numbered from 0.
@@ -28,7 +28,7 @@ pub struct TraceBuilder {
     calls: HashMap<(u64, u64), u32>,
     /// Slices of work of devices, each with its scope and correlation.
     work: Vec<(u32, u64, u64)>,
-    /// Slices of work of devices, each with its correlation, for files that do not tell the process.
+    /// Slices of work of devices, each with its correlation, from files without the process of such work.
     work_of_any_process: Vec<(u32, u64)>,
     /// The numbers of processes by label.
     processes: HashMap<String, u32>,
@@ -125,7 +125,7 @@ impl TraceBuilder {
     }
 
     /// Adds a slice and returns its number, which is valid until `finish`. Start and end are nanoseconds of the file's clock. A slice with
-    /// impossible times, or one too many, is counted as unread at the place that `place` tells; the result is then `None`.
+    /// impossible times, or one too many, is counted as unread at the place that `place` returns; the result is then `None`.
     pub fn slice(
         &mut self,
         kind: SliceKind,
@@ -203,9 +203,9 @@ impl TraceBuilder {
     /// Stores a call by its correlation. If several calls have one, the first launch among them counts.
     fn index_call(&mut self, slice: u32, scope: u64, correlation: u64) {
         let slices = &self.trace.slices;
-        let is_launch = |at: u32| {
+        let is_launch = |call: u32| {
             matches!(
-                slices[at as usize].kind,
+                slices[call as usize].kind,
                 SliceKind::Launch | SliceKind::GraphLaunch
             )
         };
@@ -233,7 +233,7 @@ impl TraceBuilder {
         self.unread_many(why, 1, place);
     }
 
-    /// Counts rows, events or packets that could not be read for one reason. `place` tells where the first one is.
+    /// Counts rows, events or packets that could not be read for one reason. `place` returns the place of the first one.
     pub(crate) fn unread_many(&mut self, why: &str, count: u64, place: impl FnOnce() -> String) {
         if count == 0 {
             return;

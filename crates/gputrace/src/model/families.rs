@@ -1,4 +1,4 @@
-//! The families of kernels whose names say nothing, from the ranges around them.
+//! The families of kernels. A kernel whose name matches no family gets it from the ranges around its executions.
 
 use std::collections::HashMap;
 
@@ -6,11 +6,11 @@ use super::{NameId, Slice, SliceKind, Trace};
 use crate::names::{self, Family};
 
 impl Trace {
-    /// Returns the family of each kernel and operation. A kernel whose name says nothing takes part in a collective if most of its
+    /// Returns the family of each kernel and operation. A kernel without a known name takes part in a collective if most of its
     /// executions are within the range of one: on the device, or around the call that launched it.
     pub(super) fn families_of_work(&self) -> HashMap<NameId, Family> {
         let mut families = HashMap::new();
-        // For each kernel whose name says nothing, its executions within ranges of collectives, and all its executions.
+        // For each kernel without a known name, its executions within ranges of collectives, and all its executions.
         let mut unknown: HashMap<NameId, (u64, u64)> = HashMap::new();
         for slice in &self.slices {
             if !matches!(slice.kind, SliceKind::Kernel | SliceKind::Op) {

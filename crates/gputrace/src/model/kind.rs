@@ -1,4 +1,4 @@
-//! What a slice shows, and the direction of a copy, worked out from the categories and names in the files.
+//! The kinds of slices and the directions of copies, which follow from the categories and names in the files.
 
 use crate::names;
 
@@ -171,7 +171,7 @@ impl Direction {
         matches!(self, Self::H2D | Self::D2H)
     }
 
-    /// Returns the direction that a name tells: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
+    /// Returns the direction in a name: `Memcpy HtoD (…)`, `MEMORY_COPY_HOST_TO_DEVICE`, `Host-to-Device`.
     pub(crate) fn from_name(name: &str) -> Self {
         let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
         let lower = letters.to_ascii_lowercase();
@@ -187,7 +187,7 @@ impl Direction {
     }
 }
 
-/// The parts of names that tell a direction, in lower case and without punctuation.
+/// The parts of names that stand for a direction, in lower case and without punctuation.
 const DIRECTIONS: [(Direction, [&str; 3]); 5] = [
     (Direction::H2D, ["htod", "hosttodevice", "h2d"]),
     (Direction::D2H, ["dtoh", "devicetohost", "d2h"]),

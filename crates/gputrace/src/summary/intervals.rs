@@ -39,7 +39,7 @@ pub(super) fn length(spans: impl IntoIterator<Item = Span>) -> u64 {
     sum(spans.into_iter().map(|(start, end)| end.abs_diff(start)))
 }
 
-/// Returns how many of the sorted times are in a window.
+/// Returns the number of sorted times in a window.
 pub(super) fn count_inside(times: &[i64], (from, to): Span) -> u64 {
     let before = |limit: i64| times.partition_point(|time| *time < limit);
     before(to).saturating_sub(before(from)) as u64

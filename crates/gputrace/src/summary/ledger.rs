@@ -7,13 +7,13 @@ use crate::figures::{DeviceFigures, Ledger};
 #[derive(Default)]
 pub(super) struct DeviceWork {
     pub(super) figures: DeviceFigures,
-    /// When kernels run.
+    /// The intervals in which kernels run.
     pub(super) kernels: Union,
-    /// When kernels of collectives run.
+    /// The intervals in which kernels of collectives run.
     pub(super) communication: Union,
-    /// When all other kernels run.
+    /// The intervals in which all other kernels run.
     pub(super) compute: Union,
-    /// When copies and memsets run.
+    /// The intervals in which copies and memsets run.
     pub(super) copies: Union,
     /// For each kernel that is linked with a launch, its start and the end of the launching call.
     pub(super) launched: Vec<(i64, i64)>,

@@ -1,4 +1,4 @@
-//! Figures of a trace of several processes: sums over them, the processes side by side, and who arrives last at collectives.
+//! Figures of a trace of several processes: sums over them, comparisons of them, and the processes that arrive last at collectives.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -52,8 +52,8 @@ pub(super) fn sum_over_processes(trace: &Trace, summary: &mut Summary, mut ranks
         }
     }
     for row in &mut summary.table {
-        let executed = executed.get(row.name.as_str()).copied().unwrap_or(0.0);
-        row.a_step = (!steps.is_empty()).then(|| executed / steps.len() as f64);
+        let executions = executed.get(row.name.as_str()).copied().unwrap_or(0.0);
+        row.a_step = (!steps.is_empty()).then(|| executions / steps.len() as f64);
     }
     let shared = processes_of_device
         .into_iter()
@@ -146,7 +146,7 @@ fn phases_of_ranks(ranks: &[Summary]) -> Vec<PhaseOfRanks> {
     phases.into_iter().filter_map(row).collect()
 }
 
-/// Finds out who arrives last at collectives that several processes number alike; `None` if there are no such collectives. A kernel of a
+/// Returns the processes that arrive last at collectives with equal numbers in several processes; `None` if there are no such collectives. A kernel of a
 /// collective waits for the last process, so the process with the shortest kernel came last. Clocks of several hosts are not compared.
 fn arrivals(trace: &Trace) -> Option<Arrivals> {
     // For each collective, the kernel time of each process in nanoseconds.

@@ -1,38 +1,49 @@
-//! A small training run, made by arithmetic, in every format that is read.
+//! A small training run, made by arithmetic and written in every format that is read.
 
 use std::fmt::Write;
 use std::io::Cursor;
 use std::path::Path;
 
 use gputrace::model::{Detail, LaneKind, SliceKind, TraceBuilder};
-use gputrace::{OpenError, Trace, proto, read};
+use gputrace::proto::{
+    self, Clock, ClockSnapshot, DebugAnnotation, Interned, InternedData, Packets,
+    ProcessDescriptor, ThreadDescriptor, TracePacket, TracePacketDefaults, TrackDescriptor,
+    TrackEvent, TrackEventDefaults,
+};
+use gputrace::{OpenError, Trace, read};
 use prost::Message;
 
-/// One kernel with the call that launched it, in nanoseconds.
+/// Start and end in nanoseconds.
+pub(crate) type Span = (u64, u64);
+
+/// One kernel with the call that launched it.
 #[derive(Clone, Debug)]
 pub(crate) struct Kernel {
     pub name: &'static str,
-    pub launch: (u64, u64),
-    pub span: (u64, u64),
+    pub launch: Span,
+    pub span: Span,
     pub correlation: u64,
 }
 
-/// A range of the host.
+/// A named range of the host: a step or a phase.
 #[derive(Clone, Debug)]
 pub(crate) struct Range {
     pub name: String,
-    pub span: (u64, u64),
+    pub span: Span,
 }
 
+/// A training run of one process on one device.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Run {
     pub kernels: Vec<Kernel>,
     pub ranges: Vec<Range>,
-    pub syncs: Vec<(u64, u64)>,
+    /// Calls in which the host waits for the device.
+    pub syncs: Vec<Span>,
     /// Copies from host to device, of 4096 bytes each.
-    pub copies: Vec<(u64, u64)>,
+    pub copies: Vec<Span>,
 }
 
+/// The names of kernels. The last one is the optimizer's.
 pub(crate) const NAMES: [&str; 5] = [
     "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x256_8x4_nt_align1>(Params)",
     "void at::native::vectorized_elementwise_kernel<4, at::native::CUDAFunctor_add<float>>(int, float*)",
@@ -87,6 +98,7 @@ pub(crate) fn run(steps: u64, length: u64, gap: u64) -> Run {
     run
 }
 
+/// Returns nanoseconds as decimal microseconds.
 fn micros(ns: u64) -> String {
     format!("{}.{:03}", ns / 1000, ns % 1000)
 }
@@ -145,18 +157,26 @@ pub(crate) fn events(run: &Run, kineto: bool) -> Vec<String> {
     out
 }
 
+/// Returns the file of PyTorch's profiler.
 pub(crate) fn kineto(run: &Run) -> String {
+    kineto_file(&events(run, true))
+}
+
+/// Returns events as a file of PyTorch's profiler.
+pub(crate) fn kineto_file(events: &[String]) -> String {
+    let events = events.join(",\n");
     format!(
-        "{{\"schemaVersion\": 1, \"deviceProperties\": [{{\"id\": 0}}],\n\"traceEvents\": [\n{}\n], \"traceName\": \"x\"}}\n",
-        events(run, true).join(",\n")
+        "{{\"schemaVersion\": 1, \"deviceProperties\": [{{\"id\": 0}}],\n\"traceEvents\": [\n{events}\n], \
+         \"traceName\": \"x\"}}\n"
     )
 }
 
+/// Returns a Chrome trace whose array of events is not closed.
 pub(crate) fn chrome_open(run: &Run) -> String {
     format!("[\n{},\n", events(run, false).join(",\n"))
 }
 
-/// The headers that `kernel_trace.csv` has had.
+/// The headers that `kernel_trace.csv` has had: of 2024, of 2025, and with a column for the run.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Header {
     Y2024,
@@ -164,35 +184,44 @@ pub(crate) enum Header {
     Guid,
 }
 
+/// Returns rocprofv3's table of kernels.
 pub(crate) fn kernel_trace(run: &Run, header: Header) -> String {
-    let mut out = String::from(match header {
-        Header::Y2024 => {
-            "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Private_Segment_Size\",\"Group_Segment_Size\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
-        }
-        Header::Y2025 => {
-            "\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"LDS_Block_Size\",\"Scratch_Size\",\"VGPR_Count\",\"Accum_VGPR_Count\",\"SGPR_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
-        }
-        Header::Guid => {
-            "\"Guid\",\"Kind\",\"Agent_Id\",\"Queue_Id\",\"Stream_Id\",\"Thread_Id\",\"Dispatch_Id\",\"Kernel_Id\",\"Kernel_Name\",\"Correlation_Id\",\"Start_Timestamp\",\"End_Timestamp\",\"Lds_Block_Size\",\"Scratch_Size\",\"Vgpr_Count\",\"Accum_Vgpr_Count\",\"Sgpr_Count\",\"Workgroup_Size_X\",\"Workgroup_Size_Y\",\"Workgroup_Size_Z\",\"Grid_Size_X\",\"Grid_Size_Y\",\"Grid_Size_Z\"\n"
-        }
-    });
-    // Real files have no order either.
+    let (agent, registers) = match header {
+        Header::Y2024 => (
+            "Agent_Id Queue_Id",
+            "Private_Segment_Size Group_Segment_Size",
+        ),
+        Header::Y2025 => (
+            "Agent_Id Queue_Id Stream_Id",
+            "LDS_Block_Size Scratch_Size VGPR_Count Accum_VGPR_Count SGPR_Count",
+        ),
+        Header::Guid => (
+            "Agent_Id Queue_Id Stream_Id",
+            "Lds_Block_Size Scratch_Size Vgpr_Count Accum_Vgpr_Count Sgpr_Count",
+        ),
+    };
+    let guid = if header == Header::Guid { "Guid " } else { "" };
+    let columns = format!(
+        "{guid}Kind {agent} Thread_Id Dispatch_Id Kernel_Id Kernel_Name Correlation_Id Start_Timestamp \
+         End_Timestamp {registers} Workgroup_Size_X Workgroup_Size_Y Workgroup_Size_Z \
+         Grid_Size_X Grid_Size_Y Grid_Size_Z"
+    );
+    let mut out = format!("\"{}\"\n", columns.replace(' ', "\",\""));
+    // The rows of real files are in no order.
     for kernel in run.kernels.iter().rev() {
         let (start, end) = kernel.span;
         let name = kernel.name;
         let id = kernel.correlation;
-        let line = match header {
-            Header::Y2024 => format!(
-                "\"KERNEL_DISPATCH\",0,1,7,{id},3,\"{name}\",{id},{start},{end},0,0,128,1,1,1024,1,1"
-            ),
-            Header::Y2025 => format!(
-                "\"KERNEL_DISPATCH\",\"Agent 0\",1,1,7,{id},3,\"{name}\",{id},{start},{end},0,0,8,0,16,128,1,1,1024,1,1"
-            ),
-            Header::Guid => format!(
-                "\"0a-b\",\"KERNEL_DISPATCH\",\"Agent 0\",1,0,7,{id},3,\"{name}\",{id},{start},{end},0,0,8,0,16,128,1,1,1024,1,1"
-            ),
+        let (before, registers) = match header {
+            Header::Y2024 => ("\"KERNEL_DISPATCH\",0,1", "0,0"),
+            Header::Y2025 => ("\"KERNEL_DISPATCH\",\"Agent 0\",1,1", "0,0,8,0,16"),
+            Header::Guid => ("\"0a-b\",\"KERNEL_DISPATCH\",\"Agent 0\",1,0", "0,0,8,0,16"),
         };
-        writeln!(out, "{line}").unwrap();
+        writeln!(
+            out,
+            "{before},7,{id},3,\"{name}\",{id},{start},{end},{registers},128,1,1,1024,1,1"
+        )
+        .unwrap();
     }
     out
 }
@@ -213,6 +242,7 @@ fn sums(run: &Run) -> Vec<(&'static str, u64, u64)> {
     sums
 }
 
+/// Returns rocprofv3's table of sums.
 pub(crate) fn kernel_stats(run: &Run) -> String {
     let mut out = String::from(
         "\"Name\",\"Calls\",\"TotalDurationNs\",\"AverageNs\",\"Percentage\",\"MinNs\",\"MaxNs\",\"StdDev\"\n",
@@ -223,39 +253,31 @@ pub(crate) fn kernel_stats(run: &Run) -> String {
     out
 }
 
-pub(crate) fn kern_sum(run: &Run, shapes: bool) -> String {
-    let mut out = String::from(
-        "Generating SQLite file a.sqlite from a.nsys-rep\nProcessing [a.sqlite] with [x.py]... \n\n",
+/// Returns the output of `nsys stats` for kernels. With launch shapes, each name has two rows.
+pub(crate) fn kern_sum(run: &Run, has_shapes: bool) -> String {
+    let shapes = if has_shapes { "GridXYZ,BlockXYZ," } else { "" };
+    let mut out = format!(
+        "Generating SQLite file a.sqlite from a.nsys-rep\nProcessing [a.sqlite] with [x.py]... \n\n\
+         Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),{shapes}Name\n"
     );
-    out.push_str(
-        "Time (%),Total Time (ns),Instances,Avg (ns),Med (ns),Min (ns),Max (ns),StdDev (ns),",
-    );
-    out.push_str(if shapes {
-        "GridXYZ,BlockXYZ,Name\n"
-    } else {
-        "Name\n"
-    });
     for (name, calls, total) in sums(run) {
-        if shapes {
-            // With launch shapes, a name has two rows.
-            writeln!(
-                out,
-                "1.0,{},1,1.0,1.0,1,2,0.0,  8    1    1, 128    1    1,\"{name}\"",
-                total / 2
-            )
-            .unwrap();
-            writeln!(
-                out,
-                "1.0,{},{},1.0,1.0,1,2,0.0, 16    1    1, 128    1    1,\"{name}\"",
-                total - total / 2,
-                calls - 1
-            )
-            .unwrap();
+        if has_shapes {
+            let rows = [(8, total / 2, 1), (16, total - total / 2, calls - 1)];
+            for (grid, total, calls) in rows {
+                writeln!(
+                    out,
+                    "1.0,{total},{calls},1.0,1.0,1,2,0.0,{grid:>3}    1    1, 128    1    1,\"{name}\""
+                )
+                .unwrap();
+            }
         } else {
             writeln!(out, "1.0,{total},{calls},1.0,1.0,1,2,0.0,\"{name}\"").unwrap();
         }
     }
-    out.push_str("\nProcessing [a.sqlite] with [y.py]... \n\nTime (%),Total Time (ns),Count,Operation\n1.0,5,1,\"[CUDA memcpy]\"\n");
+    out.push_str(
+        "\nProcessing [a.sqlite] with [y.py]... \n\n\
+         Time (%),Total Time (ns),Count,Operation\n1.0,5,1,\"[CUDA memcpy]\"\n",
+    );
     out
 }
 
@@ -319,7 +341,7 @@ pub(crate) fn nsys_of(runs: &[Run], path: &Path) {
             .unwrap();
         }
         for range in &run.ranges {
-            // Some texts stand in the table itself, some among the strings.
+            // A text is either in the table or among the strings.
             let (text, id) = if range.name == "forward" {
                 (None, Some(3))
             } else {
@@ -334,7 +356,7 @@ pub(crate) fn nsys_of(runs: &[Run], path: &Path) {
     }
 }
 
-/// A rocpd database: tables with a suffix, views without one, of which only what is read is there.
+/// Writes a rocpd database: tables with a suffix, and views without one. It has only the tables and columns that are read.
 pub(crate) fn rocpd(run: &Run, path: &Path) {
     let db = rusqlite::Connection::open(path).unwrap();
     db.execute_batch(
@@ -414,141 +436,155 @@ pub(crate) fn rocpd(run: &Run, path: &Path) {
     }
 }
 
-/// A trace as rocprofv3 writes it: interned names, a second descriptor of the thread, absolute times beside a clock of
-/// differences; kernels and copies on one track of a stream where `streams`, else on tracks of their own.
-pub(crate) fn pftrace(run: &Run, streams: bool) -> Vec<u8> {
-    use proto::{
-        Clock, ClockSnapshot, Packets, ProcessDescriptor, ThreadDescriptor, TracePacket,
-        TrackDescriptor, TrackEvent,
-    };
-    let mut out = Vec::new();
-    let mut push = |mut packet: TracePacket| {
-        packet.trusted_packet_sequence_id = Some(2);
-        out.extend(
-            Packets {
-                packet: vec![packet],
-            }
-            .encode_to_vec(),
-        );
-    };
-    let clock = |id, incremental| Clock {
-        clock_id: Some(id),
-        timestamp: Some(5_000_000),
-        is_incremental: Some(incremental),
-        unit_multiplier_ns: None,
-    };
-    push(TracePacket {
-        sequence_flags: Some(proto::CLEARED),
-        clock_snapshot: Some(ClockSnapshot {
-            clocks: vec![clock(6, false), clock(64, true)],
-        }),
-        trace_packet_defaults: Some(proto::TracePacketDefaults {
-            timestamp_clock_id: Some(64),
-            track_event_defaults: Some(proto::TrackEventDefaults {
-                track_uuid: Some(10),
-            }),
-        }),
-        ..TracePacket::default()
-    });
-    let thread = ThreadDescriptor {
-        pid: Some(7),
-        tid: Some(7),
-        thread_name: Some("python3".into()),
-    };
-    let process = ProcessDescriptor {
-        pid: Some(7),
-        process_name: Some("python3".into()),
-    };
-    let named = |uuid, name: &str| TrackDescriptor {
-        uuid: Some(uuid),
-        name: Some(name.into()),
-        parent_uuid: Some(1),
-        ..TrackDescriptor::default()
-    };
-    let (compute, copy) = if streams { (11, 11) } else { (11, 12) };
-    let mut descriptors = vec![
-        TrackDescriptor {
-            uuid: Some(10),
-            thread: Some(thread),
-            parent_uuid: Some(1),
-            ..TrackDescriptor::default()
-        },
-        TrackDescriptor {
-            uuid: Some(1),
-            process: Some(process),
-            ..TrackDescriptor::default()
-        },
-        TrackDescriptor {
-            uuid: Some(10),
-            parent_uuid: Some(1),
-            ..TrackDescriptor::default()
-        },
-    ];
-    if streams {
-        descriptors.push(named(11, "STREAM [\" 0 \"] "));
-    } else {
-        descriptors.push(named(11, "COMPUTE AGENT [0] QUEUE [0] (GPU)"));
-        descriptors.push(named(12, "COPY to AGENT [0] THREAD [0] (GPU)"));
+/// Writes packets of a Perfetto trace as rocprofv3 does.
+#[derive(Default)]
+struct PacketWriter {
+    out: Vec<u8>,
+}
+
+/// The clock of absolute times, and a clock whose packets give differences to the last time.
+const BOOT_CLOCK: u32 = 6;
+const INCREMENTAL_CLOCK: u32 = 64;
+const THREAD_TRACK: u64 = 10;
+const COMPUTE_TRACK: u64 = 11;
+const COPY_TRACK: u64 = 12;
+/// The categories of events. A category or an argument is referred to by its position, from 1.
+const CATEGORIES: [&str; 4] = ["hip_api", "marker_api", "memory_copy", "kernel_dispatch"];
+/// The names of arguments.
+const ARGUMENTS: [&str; 6] = [
+    "begin_ns",
+    "end_ns",
+    "corr_id",
+    "agent",
+    "copy_bytes",
+    "dst_agent",
+];
+
+/// Returns the number of a text in a list of interned texts.
+fn interned(texts: &[&str], text: &str) -> u64 {
+    1 + texts.iter().position(|other| *other == text).unwrap() as u64
+}
+
+/// Returns an argument of an event with a number.
+fn argument(name: &str, value: u64) -> DebugAnnotation {
+    DebugAnnotation {
+        name_iid: Some(interned(&ARGUMENTS, name)),
+        uint_value: Some(value),
+        ..DebugAnnotation::default()
     }
-    for descriptor in descriptors {
-        push(TracePacket {
+}
+
+impl PacketWriter {
+    fn packet(&mut self, mut packet: TracePacket) {
+        packet.trusted_packet_sequence_id = Some(2);
+        let packet = vec![packet];
+        self.out.extend(Packets { packet }.encode_to_vec());
+    }
+
+    /// Writes the clocks and the default track of the sequence.
+    fn start(&mut self) {
+        let clock = |id, is_incremental| Clock {
+            clock_id: Some(id),
+            timestamp: Some(5_000_000),
+            is_incremental: Some(is_incremental),
+            unit_multiplier_ns: None,
+        };
+        self.packet(TracePacket {
+            sequence_flags: Some(proto::CLEARED),
+            clock_snapshot: Some(ClockSnapshot {
+                clocks: vec![clock(BOOT_CLOCK, false), clock(INCREMENTAL_CLOCK, true)],
+            }),
+            trace_packet_defaults: Some(TracePacketDefaults {
+                timestamp_clock_id: Some(INCREMENTAL_CLOCK),
+                track_event_defaults: Some(TrackEventDefaults {
+                    track_uuid: Some(THREAD_TRACK),
+                }),
+            }),
+            ..TracePacket::default()
+        });
+    }
+
+    fn track(&mut self, descriptor: TrackDescriptor) {
+        self.packet(TracePacket {
             timestamp: Some(3),
             track_descriptor: Some(descriptor),
             ..TracePacket::default()
         });
     }
-    let names = [
-        "begin_ns",
-        "end_ns",
-        "corr_id",
-        "agent",
-        "copy_bytes",
-        "dst_agent",
-    ];
-    let interned = |texts: &[&str]| -> Vec<proto::Interned> {
-        (1..)
-            .zip(texts)
-            .map(|(iid, name)| proto::Interned {
-                iid: Some(iid),
-                name: Some((*name).into()),
-            })
-            .collect()
-    };
-    push(TracePacket {
-        interned_data: Some(proto::InternedData {
-            event_categories: interned(&[
-                "hip_api",
-                "marker_api",
-                "memory_copy",
-                "kernel_dispatch",
-            ]),
-            debug_annotation_names: interned(&names),
-            ..proto::InternedData::default()
-        }),
-        ..TracePacket::default()
-    });
-    let note = |name: u64, value: u64| proto::DebugAnnotation {
-        name_iid: Some(name),
-        uint_value: Some(value),
-        ..proto::DebugAnnotation::default()
-    };
-    let sizes = proto::DebugAnnotation {
-        name: Some("workgroup_size".into()),
-        string_value: Some("(128,1,1)".into()),
-        ..proto::DebugAnnotation::default()
-    };
-    let mut slice = |track: u64,
-                     category: u64,
-                     name: &str,
-                     span: (u64, u64),
-                     mut notes: Vec<proto::DebugAnnotation>| {
-        notes.extend([note(1, span.0), note(2, span.1)]);
+
+    fn named_track(&mut self, uuid: u64, name: &str) {
+        self.track(TrackDescriptor {
+            uuid: Some(uuid),
+            name: Some(name.into()),
+            parent_uuid: Some(1),
+            ..TrackDescriptor::default()
+        });
+    }
+
+    /// Writes a thread and its process. As in rocprofv3's files, a second descriptor of the thread lacks its name.
+    fn thread_tracks(&mut self) {
+        let thread = TrackDescriptor {
+            uuid: Some(THREAD_TRACK),
+            parent_uuid: Some(1),
+            ..TrackDescriptor::default()
+        };
+        self.track(TrackDescriptor {
+            thread: Some(ThreadDescriptor {
+                pid: Some(7),
+                tid: Some(7),
+                thread_name: Some("python3".into()),
+            }),
+            ..thread.clone()
+        });
+        self.track(TrackDescriptor {
+            uuid: Some(1),
+            process: Some(ProcessDescriptor {
+                pid: Some(7),
+                process_name: Some("python3".into()),
+            }),
+            ..TrackDescriptor::default()
+        });
+        self.track(thread);
+    }
+
+    /// Writes the texts that events refer to by number.
+    fn interned_texts(&mut self) {
+        let numbered = |texts: &[&str]| -> Vec<Interned> {
+            (1..)
+                .zip(texts)
+                .map(|(iid, text)| Interned {
+                    iid: Some(iid),
+                    name: Some((*text).into()),
+                })
+                .collect()
+        };
+        self.packet(TracePacket {
+            interned_data: Some(InternedData {
+                event_categories: numbered(&CATEGORIES),
+                debug_annotation_names: numbered(&ARGUMENTS),
+                ..InternedData::default()
+            }),
+            ..TracePacket::default()
+        });
+    }
+
+    /// Writes the beginning and the end of a slice.
+    fn slice(
+        &mut self,
+        track: u64,
+        category: &str,
+        name: &str,
+        span: Span,
+        mut arguments: Vec<DebugAnnotation>,
+    ) {
+        arguments.push(argument("begin_ns", span.0));
+        arguments.push(argument("end_ns", span.1));
         let begin = TrackEvent {
             r#type: Some(proto::BEGIN),
             track_uuid: Some(track),
-            category_iids: vec![category],
+            category_iids: vec![interned(&CATEGORIES, category)],
             name: Some(name.into()),
-            debug_annotations: notes,
+            debug_annotations: arguments,
             ..TrackEvent::default()
         };
         let end = TrackEvent {
@@ -557,119 +593,149 @@ pub(crate) fn pftrace(run: &Run, streams: bool) -> Vec<u8> {
             ..TrackEvent::default()
         };
         for (time, event) in [(span.0, begin), (span.1, end)] {
-            push(TracePacket {
+            self.packet(TracePacket {
                 timestamp: Some(time),
-                timestamp_clock_id: Some(6),
+                timestamp_clock_id: Some(BOOT_CLOCK),
                 track_event: Some(event),
                 ..TracePacket::default()
             });
         }
-    };
-    for kernel in &run.kernels {
-        slice(
-            10,
-            1,
-            "hipLaunchKernel",
-            kernel.launch,
-            vec![note(3, kernel.correlation)],
-        );
     }
-    for sync in &run.syncs {
-        slice(10, 1, "hipDeviceSynchronize", *sync, vec![]);
-    }
-    for range in &run.ranges {
-        slice(10, 2, &range.name, range.span, vec![]);
-    }
-    for span in &run.copies {
-        slice(
-            copy,
-            3,
-            "MEMORY_COPY_HOST_TO_DEVICE",
-            *span,
-            vec![note(5, 4096), note(6, 0)],
-        );
-    }
-    for (i, kernel) in run.kernels.iter().enumerate() {
-        let name = format!(
-            "{}{}",
-            kernel.name,
-            if i % 2 == 0 { " [clone .kd]" } else { ".kd" }
-        );
-        slice(
-            compute,
-            4,
-            &name,
-            kernel.span,
-            vec![note(3, kernel.correlation), note(4, 0), sizes.clone()],
-        );
-    }
-    out
 }
 
+/// Returns a Perfetto trace as rocprofv3 writes it. Kernels and copies are on one track of a stream, or else on tracks of their own.
+pub(crate) fn pftrace(run: &Run, has_stream_tracks: bool) -> Vec<u8> {
+    let mut writer = PacketWriter::default();
+    writer.start();
+    writer.thread_tracks();
+    let copies = if has_stream_tracks {
+        writer.named_track(COMPUTE_TRACK, "STREAM [\" 0 \"] ");
+        COMPUTE_TRACK
+    } else {
+        writer.named_track(COMPUTE_TRACK, "COMPUTE AGENT [0] QUEUE [0] (GPU)");
+        writer.named_track(COPY_TRACK, "COPY to AGENT [0] THREAD [0] (GPU)");
+        COPY_TRACK
+    };
+    writer.interned_texts();
+    for kernel in &run.kernels {
+        let arguments = vec![argument("corr_id", kernel.correlation)];
+        writer.slice(
+            THREAD_TRACK,
+            "hip_api",
+            "hipLaunchKernel",
+            kernel.launch,
+            arguments,
+        );
+    }
+    for span in &run.syncs {
+        writer.slice(
+            THREAD_TRACK,
+            "hip_api",
+            "hipDeviceSynchronize",
+            *span,
+            vec![],
+        );
+    }
+    for range in &run.ranges {
+        writer.slice(THREAD_TRACK, "marker_api", &range.name, range.span, vec![]);
+    }
+    for span in &run.copies {
+        let arguments = vec![argument("copy_bytes", 4096), argument("dst_agent", 0)];
+        writer.slice(
+            copies,
+            "memory_copy",
+            "MEMORY_COPY_HOST_TO_DEVICE",
+            *span,
+            arguments,
+        );
+    }
+    for (index, kernel) in run.kernels.iter().enumerate() {
+        let suffix = [" [clone .kd]", ".kd"][index % 2];
+        let block = DebugAnnotation {
+            name: Some("workgroup_size".into()),
+            string_value: Some("(128,1,1)".into()),
+            ..DebugAnnotation::default()
+        };
+        let arguments = vec![
+            argument("corr_id", kernel.correlation),
+            argument("agent", 0),
+            block,
+        ];
+        let name = format!("{}{suffix}", kernel.name);
+        writer.slice(
+            COMPUTE_TRACK,
+            "kernel_dispatch",
+            &name,
+            kernel.span,
+            arguments,
+        );
+    }
+    writer.out
+}
+
+/// Reads a trace from bytes.
 pub(crate) fn bytes(name: &str, data: impl Into<Vec<u8>>) -> Result<Trace, OpenError> {
     let data = data.into();
     let total = data.len() as u64;
     read(name, Cursor::new(data), total)
 }
 
-/// A database as bytes.
-fn database(fill: impl Fn(&std::path::Path)) -> Vec<u8> {
+/// Returns the bytes of a database that `fill` writes.
+fn database(fill: impl Fn(&Path)) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("a.db");
     fill(&path);
     std::fs::read(path).unwrap()
 }
 
-/// Every format: its name, its bytes, and whether it has host calls, and single kernels.
-pub(crate) fn all(run: &Run) -> Vec<(&'static str, Vec<u8>, bool, bool)> {
+/// A run in one format.
+pub(crate) struct FormatFile {
+    /// The name of the format in the figures.
+    pub format: &'static str,
+    pub data: Vec<u8>,
+    /// True if the file has each kernel with its times; otherwise it has only sums.
+    pub has_times: bool,
+    /// True if the file has calls of the host.
+    pub has_calls: bool,
+}
+
+/// Returns a run in every format, and in every layout of a format.
+pub(crate) fn files_of_all_formats(run: &Run) -> Vec<FormatFile> {
+    let sums = |format, text: String| FormatFile {
+        format,
+        data: text.into(),
+        has_times: false,
+        has_calls: false,
+    };
+    let kernels = |header| FormatFile {
+        has_times: true,
+        ..sums("rocprofv3 kernel_trace.csv", kernel_trace(run, header))
+    };
+    let all = |format, data: Vec<u8>| FormatFile {
+        format,
+        data,
+        has_times: true,
+        has_calls: true,
+    };
     vec![
-        ("kineto json", kineto(run).into(), true, true),
-        ("chrome json", chrome_open(run).into(), true, true),
-        (
-            "rocprofv3 kernel_trace.csv",
-            kernel_trace(run, Header::Y2024).into(),
-            false,
-            true,
-        ),
-        (
-            "rocprofv3 kernel_trace.csv",
-            kernel_trace(run, Header::Y2025).into(),
-            false,
-            true,
-        ),
-        (
-            "rocprofv3 kernel_trace.csv",
-            kernel_trace(run, Header::Guid).into(),
-            false,
-            true,
-        ),
-        (
-            "rocprofv3 kernel_stats.csv",
-            kernel_stats(run).into(),
-            false,
-            false,
-        ),
-        (
-            "nsys cuda_gpu_kern_sum.csv",
-            kern_sum(run, false).into(),
-            false,
-            false,
-        ),
-        (
-            "nsys cuda_gpu_kern_sum.csv",
-            kern_sum(run, true).into(),
-            false,
-            false,
-        ),
-        ("nsys sqlite", database(|path| nsys(run, path)), true, true),
-        ("rocpd", database(|path| rocpd(run, path)), true, true),
-        ("perfetto pftrace", pftrace(run, false), true, true),
-        ("perfetto pftrace", pftrace(run, true), true, true),
+        all("kineto json", kineto(run).into()),
+        all("chrome json", chrome_open(run).into()),
+        kernels(Header::Y2024),
+        kernels(Header::Y2025),
+        kernels(Header::Guid),
+        sums("rocprofv3 kernel_stats.csv", kernel_stats(run)),
+        sums("nsys cuda_gpu_kern_sum.csv", kern_sum(run, false)),
+        sums("nsys cuda_gpu_kern_sum.csv", kern_sum(run, true)),
+        all("nsys sqlite", database(|path| nsys(run, path))),
+        all("rocpd", database(|path| rocpd(run, path))),
+        all("perfetto pftrace", pftrace(run, false)),
+        all("perfetto pftrace", pftrace(run, true)),
     ]
 }
 
-/// Hands over what can be read of each format with a few damaged bytes; as often as `TRACE_ROUNDS` says.
-pub(crate) fn damaged(each: impl Fn(Trace)) {
+/// Damages a few bytes of a file of each format, and calls `visit` with each trace that can still be read. The variable `TRACE_ROUNDS` is the
+/// number of damaged files of each format.
+pub(crate) fn damaged(visit: impl Fn(Trace)) {
     let rounds = std::env::var("TRACE_ROUNDS").map_or(300, |rounds| rounds.parse().unwrap());
     let mut seed = 1_u64;
     let mut random = move || {
@@ -678,49 +744,44 @@ pub(crate) fn damaged(each: impl Fn(Trace)) {
         seed ^= seed << 17;
         seed
     };
-    for (_, data, _, _) in all(&run(1, 400, 250)) {
+    for file in files_of_all_formats(&run(1, 400, 250)) {
         for _ in 0..rounds {
-            let mut data = data.clone();
+            let mut data = file.data.clone();
             for _ in 0..1 + random() % 8 {
-                let at = (random() % data.len() as u64) as usize;
+                let index = (random() % data.len() as u64) as usize;
                 match random() % 4 {
-                    0 => data[at] ^= 1 << (random() % 8),
-                    1 => data[at] = random() as u8,
-                    2 => drop(data.remove(at)),
-                    _ => data.insert(at, b"\"{}[],\\:\0\xff"[(random() % 10) as usize]),
+                    0 => data[index] ^= 1 << (random() % 8),
+                    1 => data[index] = random() as u8,
+                    2 => drop(data.remove(index)),
+                    _ => data.insert(index, b"\"{}[],\\:\0\xff"[(random() % 10) as usize]),
                 }
             }
             if let Ok(trace) = bytes("damaged", data) {
-                each(trace);
+                visit(trace);
             }
         }
     }
 }
 
-/// Builds a trace with a thousand lanes of kernels that overlap, all of one long name with escapes in it.
+/// Returns a trace with a thousand lanes of kernels that overlap, all of one long name with escapes in it.
 pub(crate) fn thousand_lanes() -> Trace {
-    let name = format!("\u{1b}]52;c;evil\u{7}{}", "x".repeat(10_000));
     let mut builder = TraceBuilder::new("made", "ours", false);
-    for i in 0..1000 {
-        let device = builder.device(&(i % 8).to_string());
-        let lane = builder.lane(LaneKind::Device, "GPU", &format!("queue {i}"), Some(device));
-        let name = builder.name(&name);
-        for k in 0..5 {
-            // Every second one overlaps the one before.
-            let slice = builder.slice(
-                SliceKind::Kernel,
-                lane,
-                name,
-                (k * 100, k * 100 + 60 + 80 * (k % 2)),
-                || "here".to_owned(),
-            );
-            builder.detail(
-                slice.unwrap(),
-                Detail {
-                    bytes: Some(1),
-                    ..Detail::default()
-                },
-            );
+    let name = builder.name(&format!("\u{1b}]52;c;evil\u{7}{}", "x".repeat(10_000)));
+    for number in 0..1000 {
+        let device = builder.device(&(number % 8).to_string());
+        let queue = format!("queue {number}");
+        let lane = builder.lane(LaneKind::Device, "GPU", &queue, Some(device));
+        for index in 0..5 {
+            // Every second kernel is so long that it overlaps the next one.
+            let start = 100 * index;
+            let span = (start, start + 60 + 80 * (index % 2));
+            let place = || "here".to_owned();
+            let slice = builder.slice(SliceKind::Kernel, lane, name, span, place);
+            let detail = Detail {
+                bytes: Some(1),
+                ..Detail::default()
+            };
+            builder.detail(slice.unwrap(), detail);
         }
     }
     builder.finish()

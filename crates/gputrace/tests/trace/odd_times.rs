@@ -1,24 +1,20 @@
-//! Times that cannot be, events in no order, frames of Python, launches that were recorded and not run; files that are not read.
+//! Odd contents: impossible times, events in no order, Python's frames, launches that were captured and did not run, and files that are not
+//! read.
 
-use gputrace::figures::Summary;
 use gputrace::model::SliceKind;
 use gputrace::summary::summary;
 
-use super::fixtures::{self, bytes};
-use super::names;
-use super::ranks::{file, later};
+use super::fixtures::{self, bytes, kineto_file};
+use super::ranks::later;
+use super::{figures_of, lint_names};
 
-fn read(text: impl Into<Vec<u8>>) -> Summary {
-    summary(&bytes("a", text).unwrap())
-}
-
-/// A run far from the zero of its clock.
+/// Returns a run that starts a minute after the zero of its clock.
 fn run() -> fixtures::Run {
     later(&fixtures::run(3, 400, 9000), 60_000_000_000)
 }
 
-/// A file of a run and of these kernels: start and length in nanoseconds.
-fn with(run: &fixtures::Run, kernels: &[(u64, u64)]) -> String {
+/// Returns the file of a run and of further kernels, each with start and length in nanoseconds.
+fn with_kernels(run: &fixtures::Run, kernels: &[(u64, u64)]) -> String {
     let mut events = fixtures::events(run, true);
     events.extend(kernels.iter().map(|(start, length)| {
         let ts = *start as f64 / 1e3;
@@ -27,13 +23,13 @@ fn with(run: &fixtures::Run, kernels: &[(u64, u64)]) -> String {
             r#"{{"ph":"X","cat":"kernel","name":"odd","pid":0,"tid":7,"ts":{ts},"dur":{dur},"args":{{"device":0,"stream":7}}}}"#
         )
     }));
-    file(&events)
+    kineto_file(&events)
 }
 
 #[test]
 fn times_far_outside_of_all_others_are_set_aside_and_counted() {
     let run = run();
-    let plain = read(with(&run, &[]));
+    let plain = figures_of(with_kernels(&run, &[]));
     assert_eq!((plain.set_aside, plain.doubts.len()), (0, 0));
     let year = 31_536_000_000_000_000;
     for odd in [
@@ -42,102 +38,88 @@ fn times_far_outside_of_all_others_are_set_aside_and_counted() {
         &[(year, 500)],
         &[(0, 0), (0, 0), (year, 0)],
     ] {
-        let figures = read(with(&run, odd));
-        assert_eq!(
-            (figures.set_aside, figures.kernels),
-            (odd.len() as u64, plain.kernels),
-            "{odd:?}"
-        );
-        assert_eq!(
-            (figures.idle_share, figures.trace_span_ns),
-            (plain.idle_share, plain.trace_span_ns)
-        );
-        assert_eq!((figures.doubts.len(), names(&figures)), (1, names(&plain)));
+        let figures = figures_of(with_kernels(&run, odd));
+        assert_eq!(figures.set_aside, odd.len() as u64, "{odd:?}");
+        assert_eq!(figures.doubts.len(), 1, "{odd:?}");
+        assert_eq!(figures.kernels, plain.kernels);
+        assert_eq!(figures.idle_share, plain.idle_share);
+        assert_eq!(figures.trace_span_ns, plain.trace_span_ns);
+        assert_eq!(lint_names(&figures), lint_names(&plain));
     }
-    // A pause is no fault: work a second before the rest stays, and so does more than a few.
+    // Work five seconds before the rest stays, since a run may pause; so do many events at an odd time.
     let first = run.kernels[0].span.0;
-    let kept = read(with(&run, &[(first - 5_000_000_000, 900)]));
+    let kept = figures_of(with_kernels(&run, &[(first - 5_000_000_000, 900)]));
     assert_eq!((kept.set_aside, kept.kernels), (0, plain.kernels + 1));
-    let many = read(with(&run, &[(0, 0); 30]));
+    let many = figures_of(with_kernels(&run, &[(0, 0); 30]));
     assert_eq!((many.set_aside, many.kernels), (0, plain.kernels + 30));
 }
 
 #[test]
 fn a_kernel_that_covers_its_successors_counts_up_to_the_next() {
     let mut run = run();
-    let plain = read(fixtures::kineto(&run));
+    let plain = figures_of(fixtures::kineto(&run));
     run.kernels[4].span.1 += 60_000_000_000;
-    let figures = read(fixtures::kineto(&run));
-    assert_eq!(
-        (figures.contradicts, figures.kernels, plain.contradicts),
-        (1, plain.kernels, 0)
-    );
-    let longer = run.kernels[5].span.0 - run.kernels[4].span.0;
-    assert!(figures.busy_ns.unwrap() <= plain.busy_ns.unwrap() + longer);
+    let figures = figures_of(fixtures::kineto(&run));
+    assert_eq!((plain.contradicts, figures.contradicts), (0, 1));
+    assert_eq!(figures.kernels, plain.kernels);
+    let until_next = run.kernels[5].span.0 - run.kernels[4].span.0;
+    assert!(figures.busy_ns.unwrap() <= plain.busy_ns.unwrap() + until_next);
     assert_eq!(figures.device_span_ns, plain.device_span_ns);
-    // On a stream of its own it contradicts nothing.
+    // On a stream of its own, the kernel contradicts no other.
     let text = fixtures::kineto(&run);
-    let odd = text.lines().find(|line| line.contains("\"dur\":60000"));
-    let other = odd
-        .unwrap()
+    let mut lines = text.lines();
+    let long = lines.find(|line| line.contains("\"dur\":60000")).unwrap();
+    let moved = long
         .replace("\"tid\":7", "\"tid\":8")
         .replace("\"stream\":7", "\"stream\":8");
-    let figures = read(text.replace(odd.unwrap(), &other));
+    let figures = figures_of(text.replace(long, &moved));
     assert_eq!(figures.contradicts, 0);
-    // Queues of AMD run kernels beside each other.
+    // Queues of AMD run several kernels at once.
     let table = fixtures::kernel_trace(&run, fixtures::Header::Y2025);
-    assert_eq!(read(table).contradicts, 0);
+    assert_eq!(figures_of(table).contradicts, 0);
 }
 
 #[test]
 fn beginnings_and_ends_in_any_order_are_joined_by_time() {
     for named in [true, false] {
         let mut events: Vec<String> = Vec::new();
-        for i in 0..50 {
+        for index in 0..50 {
+            // Every second kernel begins when the one before it ends.
+            let start = 10 * index + 5 * (index % 2);
+            let event = |phase: &str, time: u32, name: &str| {
+                format!(r#"{{"ph":"{phase}","cat":"kernel","pid":0,"tid":7,"ts":{time}{name}}}"#)
+            };
             let name = if named {
-                format!(r#","name":"k{}""#, i % 3)
-            } else {
-                String::new()
-            };
-            // Every second one begins when the one before it ends.
-            let from = 10 * i + 5 * (i % 2);
-            let to = from + 5;
-            let at = |ph: &str, ts: u32, name: &str| {
-                format!(r#"{{"ph":"{ph}","cat":"kernel","pid":0,"tid":7,"ts":{ts}{name}}}"#)
-            };
-            let begins = if named {
-                name.clone()
+                format!(r#","name":"k{}""#, index % 3)
             } else {
                 r#","name":"k""#.to_owned()
             };
-            events.push(at("B", from, &begins));
-            events.push(at("E", to, &name));
+            events.push(event("B", start, &name));
+            events.push(event("E", start + 5, if named { &name } else { "" }));
         }
         let mut seed = 7_usize;
         for round in 0..20 {
-            let figures = read(format!("[{}]", events.join(",")));
+            let figures = figures_of(format!("[{}]", events.join(",")));
             assert_eq!(
-                (
-                    figures.kernels,
-                    figures.kernel_ns,
-                    figures.busy_ns,
-                    figures.bad_rows
-                ),
-                (50, 250_000, Some(250_000), 0),
+                (figures.kernels, figures.bad_rows),
+                (50, 0),
                 "{named} {round}"
             );
-            for i in (1..events.len()).rev() {
+            assert_eq!(figures.kernel_ns, 250_000, "{named} {round}");
+            assert_eq!(figures.busy_ns, Some(250_000), "{named} {round}");
+            // The next round has the events in random order.
+            for last in (1..events.len()).rev() {
                 seed = seed
                     .wrapping_mul(6_364_136_223_846_793_005)
                     .wrapping_add(1_442_695_040_888_963_407);
-                events.swap(i, (seed >> 33) % (i + 1));
+                events.swap(last, (seed >> 33) % (last + 1));
             }
         }
     }
 }
 
 #[test]
-fn frames_of_python_are_no_operations() {
+fn frames_of_python_are_not_counted_as_operations() {
     let event = |cat: &str, name: &str, ts: u32, dur: u32| {
         format!(
             r#"{{"ph":"X","cat":"{cat}","name":"{name}","pid":1,"tid":1,"ts":{ts},"dur":{dur}}}"#
@@ -149,7 +131,7 @@ fn frames_of_python_are_no_operations() {
         event("python_function", "inner", 15, 30),
         event("cpu_op", "aten::addmm", 20, 20),
     ];
-    let trace = bytes("a", file(&events)).unwrap();
+    let trace = bytes("a", kineto_file(&events)).unwrap();
     let figures = summary(&trace);
     let own: Vec<_> = figures
         .operations
@@ -157,20 +139,12 @@ fn frames_of_python_are_no_operations() {
         .map(|row| (row.name.as_str(), row.total_ns))
         .collect();
     assert_eq!(own, [("aten::linear", 30_000), ("aten::addmm", 20_000)]);
-    assert!(
-        figures.lints[0].why.contains("ran 2 operations"),
-        "{}",
-        figures.lints[0].why
-    );
-    let lanes: Vec<u32> = trace
-        .slices_of(SliceKind::Frame)
-        .map(|slice| slice.lane)
-        .collect();
-    assert!(
-        trace
-            .slices_of(SliceKind::Op)
-            .all(|slice| !lanes.contains(&slice.lane))
-    );
+    let why = &figures.lints[0].why;
+    assert!(why.contains("ran 2 operations"), "{why}");
+    let frames = trace.slices_of(SliceKind::Frame).next().unwrap().lane;
+    for operation in trace.slices_of(SliceKind::Op) {
+        assert_ne!(operation.lane, frames);
+    }
 }
 
 #[test]
@@ -192,22 +166,17 @@ fn launches_captured_into_a_graph_did_not_run() {
         events.push(call("cudaLaunchKernel", 1, 10 * id, id));
         events.push(kernel(10 * id + 5, id));
     }
-    // Another thread captures nothing, and its kernel is lost.
+    // Another thread launches without a capture, and the file lacks its kernel.
     events.push(call("cudaLaunchKernel", 2, 300, 99));
-    let figures = read(file(&events));
-    assert_eq!(
-        (
-            figures.launches,
-            figures.launches_captured,
-            figures.launches_without_kernel
-        ),
-        (Some(85), Some(80), Some(1))
-    );
-    assert!(!names(&figures).contains(&"launch-bound"));
+    let figures = figures_of(kineto_file(&events));
+    assert_eq!(figures.launches, Some(80 + 4 + 1));
+    assert_eq!(figures.launches_captured, Some(80));
+    assert_eq!(figures.launches_without_kernel, Some(1));
+    assert!(!lint_names(&figures).contains(&"launch-bound"));
 }
 
 #[test]
-fn what_is_known_and_not_read_is_named_with_the_command_that_helps() {
+fn a_known_format_that_is_not_read_is_refused_with_the_command_that_helps() {
     let xplane = |name: &str| {
         let mut plane = vec![0x08, 0x01, 0x12, name.len() as u8];
         plane.extend(name.as_bytes());
@@ -233,26 +202,21 @@ fn what_is_known_and_not_read_is_named_with_the_command_that_helps() {
 }
 
 #[test]
-fn a_file_without_times_and_a_device_that_is_not_known_say_so() {
+fn a_lint_explains_a_file_without_times_and_a_device_that_is_not_known() {
     let untimed = r#"{"traceEvents":[{"ph":"X","cat":"kernel","name":"a","dur":2.0},{"ph":"X","cat":"cpu_op","name":"x","dur":9}]}"#;
-    let figures = read(untimed);
+    let figures = figures_of(untimed);
     assert_eq!((figures.kernels, figures.bad_rows), (0, 2));
-    assert!(
-        figures.lints[0].why.contains("without a time"),
-        "{}",
-        figures.lints[0].why
-    );
+    let why = &figures.lints[0].why;
+    assert!(why.contains("without a time"), "{why}");
     let op = r#"{"ph":"X","cat":"cpu_op","name":"aten::mm","pid":1,"tid":1,"ts":1,"dur":2}"#;
-    for of_device in [
+    for device_event in [
         r#"{"ph":"X","cat":"mtia_ccp_events","name":"job","pid":0,"tid":0,"ts":2,"dur":2}"#,
         r#"{"ph":"M","name":"process_name","pid":9,"args":{"name":"Ascend Hardware"}}"#,
         r#"{"ph":"M","name":"process_labels","pid":9,"args":{"labels":"XPU 0"}}"#,
     ] {
-        let figures = read(format!("[{op},{of_device}]"));
+        let figures = figures_of(format!("[{op},{device_event}]"));
         let why = &figures.lints[0].why;
-        assert!(
-            why.contains("records are not known") && !why.contains("on the CPU"),
-            "{why}"
-        );
+        assert!(why.contains("records are not known"), "{why}");
+        assert!(!why.contains("on the CPU"), "{why}");
     }
 }

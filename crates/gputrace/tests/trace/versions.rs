@@ -1,4 +1,4 @@
-//! Reads one run as other versions of the tools write it.
+//! One run as other versions of the tools write it: each version gives the same figures.
 
 use gputrace::figures::Summary;
 use gputrace::open;
@@ -7,7 +7,7 @@ use gputrace::summary::summary;
 use prost::Message;
 
 use super::fixtures::{self, Header, Run, bytes};
-use super::gzip;
+use super::{figures_of, gzip};
 
 /// Returns the figures that must not depend on the version: kernels, names, busy time, launches, launches without a kernel, copies, steps.
 fn core(figures: &Summary) -> [Option<u64>; 7] {
@@ -22,18 +22,14 @@ fn core(figures: &Summary) -> [Option<u64>; 7] {
     ]
 }
 
-fn read(text: impl Into<Vec<u8>>) -> Summary {
-    summary(&bytes("a", text).unwrap())
-}
-
 fn run() -> Run {
     fixtures::run(3, 700, 250)
 }
 
 #[test]
-fn categories_of_older_versions_lists_of_them_and_none_mean_the_same() {
+fn events_have_the_same_kind_with_other_categories_or_none() {
     let text = fixtures::kineto(&run());
-    let expected = core(&read(text.as_str()));
+    let expected = core(&figures_of(text.as_str()));
     assert_eq!(expected[4], Some(0));
     let versions: [&[(&str, &str)]; 4] = [
         &[
@@ -57,14 +53,15 @@ fn categories_of_older_versions_lists_of_them_and_none_mean_the_same() {
             .iter()
             .fold(text.clone(), |text, (from, to)| text.replace(from, to));
         assert_ne!(other, text);
-        assert_eq!(core(&read(other)), expected, "{version:?}");
+        assert_eq!(core(&figures_of(other)), expected, "{version:?}");
     }
-    let floats = text.replace(",\"grid\"", ".0,\"grid\"");
-    assert_eq!(core(&read(floats)), expected);
+    // Correlation numbers may be written as floats.
+    let with_floats = text.replace(",\"grid\"", ".0,\"grid\"");
+    assert_eq!(core(&figures_of(with_floats)), expected);
 }
 
 #[test]
-fn a_mark_before_a_text_does_not_matter_and_utf_16_is_named() {
+fn a_byte_order_mark_does_not_matter_and_utf_16_is_refused() {
     let run = run();
     for text in [
         fixtures::kineto(&run),
@@ -74,12 +71,12 @@ fn a_mark_before_a_text_does_not_matter_and_utf_16_is_named() {
         fixtures::kern_sum(&run, true),
     ] {
         let marked = [b"\xef\xbb\xbf", text.as_bytes()].concat();
-        let expected = core(&read(text.as_str()));
-        assert_eq!(core(&read(marked.clone())), expected);
-        assert_eq!(core(&read(gzip(&marked))), expected);
-        for marked in [true, false] {
+        let expected = core(&figures_of(text.as_str()));
+        assert_eq!(core(&figures_of(marked.clone())), expected);
+        assert_eq!(core(&figures_of(gzip(&marked))), expected);
+        for has_mark in [true, false] {
             for bytes_of in [u16::to_le_bytes, u16::to_be_bytes] {
-                let mark = marked.then_some('\u{feff}');
+                let mark = has_mark.then_some('\u{feff}');
                 let all: String = mark.into_iter().chain(text.chars()).collect();
                 let wide: Vec<u8> = all.encode_utf16().flat_map(bytes_of).collect();
                 let error = bytes("a", wide).unwrap_err().to_string();
@@ -116,7 +113,7 @@ fn a_journal_beside_a_database_is_read_and_nothing_is_written_there() {
         let kernels = |path: &std::path::Path| summary(&open(path, &mut |_| {}).unwrap()).kernels;
         assert_eq!(kernels(&path), 10);
         assert_eq!(files(writing.path()).len(), 1, "{mode}");
-        // A program that is stopped while it writes: what lies there is copied before it ends.
+        // The files are copied while a program writes, as if it had been stopped.
         let db = rusqlite::Connection::open(&path).unwrap();
         db.execute_batch(
             "PRAGMA cache_size = 1; BEGIN; DELETE FROM CUPTI_ACTIVITY_KIND_KERNEL WHERE rowid > 4;
@@ -141,7 +138,7 @@ fn a_journal_beside_a_database_is_read_and_nothing_is_written_there() {
 }
 
 #[test]
-fn names_of_a_trace_belong_to_their_sequence_and_end_with_its_state() {
+fn interned_names_are_valid_within_their_sequence_until_it_is_cleared() {
     let interned = |name: &str| InternedData {
         event_names: vec![Interned {
             iid: Some(1),
@@ -180,7 +177,7 @@ fn names_of_a_trace_belong_to_their_sequence_and_end_with_its_state() {
         packet.push(event(proto::BEGIN, sequence, at + 20, track));
         packet.push(event(proto::END, sequence, at + 30, track));
     }
-    // What a track is called may follow later.
+    // The descriptor of a track may follow its events.
     packet.push(TracePacket {
         track_descriptor: Some(TrackDescriptor {
             uuid: Some(12),
@@ -190,16 +187,13 @@ fn names_of_a_trace_belong_to_their_sequence_and_end_with_its_state() {
         ..TracePacket::default()
     });
     let trace = bytes("a", Packets { packet }.encode_to_vec()).unwrap();
-    let rows: Vec<(String, u64)> = summary(&trace)
+    let mut rows: Vec<(String, u64)> = summary(&trace)
         .table
         .iter()
         .map(|row| (row.name.clone(), row.calls))
         .collect();
-    assert_eq!(rows.len(), 3, "{rows:?}");
-    assert!(
-        rows.iter()
-            .all(|(name, calls)| ["a", "b", "c"].contains(&name.as_str()) && *calls == 2)
-    );
-    let labels = trace.devices.iter().map(String::as_str);
-    assert_eq!(labels.collect::<Vec<&str>>(), ["0", "3"]);
+    rows.sort();
+    let expected = ["a", "b", "c"].map(|name| (name.to_owned(), 2));
+    assert_eq!(rows, expected);
+    assert_eq!(trace.devices, ["0", "3"]);
 }

@@ -1,7 +1,7 @@
 //! The figures that follow from a configuration's sizes: parameters, operations, bytes.
 
 use super::run::{Attention, Loss, RunConfig};
-use crate::Roof;
+use crate::Peaks;
 
 /// The number of times that a step moves each byte of activations, measured with composed operations on a CPU at `tiny` and at the batches
 /// of stage 7.
@@ -40,7 +40,8 @@ impl RunConfig {
     /// Returns the number of trainable parameters: d·(2d + 2d·kv/H + 3·ffn + 2)·L + V·d + d. The tied head counts once.
     pub fn parameters(&self) -> u64 {
         let m = &self.model;
-        let (d, ffn) = (m.hidden as u64, m.ffn as u64);
+        let d = m.hidden as u64;
+        let ffn = m.ffn as u64;
         let kv = d * m.kv_heads as u64 / (m.heads as u64).max(1);
         d * (2 * d + 2 * kv + 3 * ffn + 2) * m.layers as u64 + m.vocab as u64 * d + d
     }
@@ -66,7 +67,8 @@ impl RunConfig {
     pub fn forward_flops(&self) -> f64 {
         let m = &self.model;
         let n = self.tokens_per_step() as f64;
-        let (d, ffn) = (m.hidden as f64, m.ffn as f64);
+        let d = m.hidden as f64;
+        let ffn = m.ffn as f64;
         let kv = d * m.kv_heads as f64 / (m.heads as f64).max(1.0);
         let layer = 2.0 * n * d * (2.0 * d + 2.0 * kv + 3.0 * ffn);
         layer * m.layers as f64 + self.attention_flops() + self.head_flops()
@@ -92,9 +94,9 @@ impl RunConfig {
 
     /// Returns a rough forecast of a step's seconds on a device with these peaks, which can be wrong by a few times: all operations at the
     /// peak of arithmetic, and each activation moved [`ACTIVATION_MOVES`] times.
-    pub fn forecast_s(&self, roof: &Roof) -> f64 {
-        let computing = 3.0 * self.forward_flops() / roof.flops.best;
-        computing + ACTIVATION_MOVES * self.activation_bytes() / roof.bytes.best
+    pub fn forecast_s(&self, peaks: &Peaks) -> f64 {
+        let computing = 3.0 * self.forward_flops() / peaks.flops.best;
+        computing + ACTIVATION_MOVES * self.activation_bytes() / peaks.bytes.best
     }
 
     /// Returns an estimate of the bytes of activations that a step keeps for its backward pass: about 14 values of width hidden and 5 of

@@ -207,7 +207,7 @@ impl Knob {
         KNOBS.iter().find(|knob| knob.path == path)
     }
 
-    /// Returns a sentence on why changing this key has no effect beside the other values of `config`; `None` if it has one.
+    /// Returns a sentence on why changing this key has no effect with the other values of `config`; `None` if it has one.
     pub fn why_no_effect(&self, config: &RunConfig) -> Option<&'static str> {
         let flash = config.model.attention == Attention::Flash;
         let follows_strides = !flash && config.model.kv_layout != KvLayout::Contiguous;
@@ -216,7 +216,8 @@ impl Knob {
                 Some("No effect now: flash attention does not read this knob.")
             }
             "model.attention" if follows_strides => Some(
-                "No effect now: with this kv-layout, composed and kernel both run the kernel that follows strides.",
+                "No effect now: with this kv-layout, \
+                 composed and kernel both run the kernel that follows strides.",
             ),
             _ => None,
         }
@@ -248,7 +249,7 @@ impl Knob {
     /// Writes the value into `config`.
     ///
     /// # Errors
-    /// Says which values the key takes.
+    /// Fails if the key does not take the value. The error lists the values that it takes.
     pub fn set(&self, config: &mut RunConfig, value: &KnobValue) -> Result<(), String> {
         if let KnobValue::Integer(n) = value
             && let Some(problem) = self.out_of_range(i128::from(*n))
@@ -294,15 +295,15 @@ impl Knob {
         }
     }
 
-    /// Returns the problem of the value that `config` has; `None` if it is in range.
+    /// Returns the problem of this key's value in `config`; `None` if it is in range.
     pub(super) fn problem(&self, config: &RunConfig) -> Option<String> {
         self.out_of_range((self.get)(config).parse().ok()?)
     }
 }
 
 fn quoted(names: &[&str]) -> String {
-    let names: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
-    names.join(", ")
+    let quoted: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    quoted.join(", ")
 }
 
 impl ModelConfig {

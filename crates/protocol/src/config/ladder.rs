@@ -1,5 +1,5 @@
 //! The values that a person steps through with two keys of the keyboard: choices in the order of the table, whole numbers by halving and
-//! doubling, the learning rate by factors of about three. And the values of a key in words.
+//! doubling, the learning rate by factors of about three. The values of a key in words are here too.
 
 use super::knobs::{Knob, KnobValue, ValueKind};
 use super::run::RunConfig;
@@ -14,8 +14,8 @@ impl Knob {
             .map_or(self.path, |(_, name)| name)
     }
 
-    /// Returns the value `by` steps after the value `from`; only the sign of `by` counts for a number. Choices start again at the other
-    /// end. `None` for a number at its limit.
+    /// Returns the value that is `by` steps after the value `from`. After the last choice comes the first one. A number moves one step up or down
+    /// with the sign of `by`; `None` if it is at its limit.
     pub fn after(&self, from: &str, by: i32) -> Option<KnobValue> {
         match self.kind {
             ValueKind::Choice(names) => {
@@ -25,13 +25,14 @@ impl Knob {
             }
             ValueKind::Whole { least, most } => {
                 let number: u64 = from.parse().ok()?;
-                let next = match (self.path, by > 0) {
-                    ("train.seed", true) => number + 1,
-                    ("train.seed", false) => number.saturating_sub(1),
-                    (_, true) => (number * 2).max(1),
-                    (_, false) => number / 2,
-                }
-                .clamp(least, most);
+                let wanted = if self.path == "train.seed" {
+                    number.saturating_add_signed(by.signum().into())
+                } else if by > 0 {
+                    (number * 2).max(1)
+                } else {
+                    number / 2
+                };
+                let next = wanted.clamp(least, most);
                 if next == number {
                     return None;
                 }
@@ -39,13 +40,12 @@ impl Knob {
             }
             ValueKind::Number => {
                 let number: f64 = from.parse().ok()?;
-                let mut rates = LEARNING_RATES.into_iter();
                 let next = if by > 0 {
-                    rates.find(|rate| *rate > number * 1.001)
+                    LEARNING_RATES.iter().find(|rate| **rate > number * 1.001)
                 } else {
-                    rates.rfind(|rate| *rate < number * 0.999)
+                    LEARNING_RATES.iter().rfind(|rate| **rate < number * 0.999)
                 };
-                next.map(KnobValue::Number)
+                next.copied().map(KnobValue::Number)
             }
         }
     }

@@ -11,79 +11,89 @@ pub struct ConfigProblem {
     pub message: String,
 }
 
+impl ConfigProblem {
+    fn new(key: &'static str, message: String) -> Self {
+        Self { key, message }
+    }
+}
+
 impl RunConfig {
     /// Returns all reasons why this configuration cannot run. Each has the key at fault, what is wrong and what to write instead.
     pub fn problems(&self) -> Vec<ConfigProblem> {
-        let mut found = Vec::new();
-        let mut report =
-            |key: &'static str, message: String| found.push(ConfigProblem { key, message });
-        for knob in KNOBS {
-            if let Some(problem) = knob.problem(self) {
-                report(knob.path, problem);
-            }
-        }
-        let m = &self.model;
-        if m.heads > 0 && !m.hidden.is_multiple_of(m.heads) {
-            let near = nearest_divisor(m.hidden, m.heads);
-            report(
-                "model.heads",
-                format!(
-                    "{} heads do not divide hidden = {}; write heads = {near}",
-                    m.heads, m.hidden
-                ),
-            );
-        } else if m.heads > 0 && m.hidden > 0 && (m.hidden / m.heads) % 2 == 1 {
-            let dh = m.hidden / m.heads;
-            report(
-                "model.heads",
-                format!(
-                    "the head dimension hidden / heads = {dh} is odd; rotary embedding turns pairs, so make it even"
-                ),
-            );
-        }
-        if m.kv_heads > 0 && m.heads > 0 && !m.heads.is_multiple_of(m.kv_heads) {
-            let near = nearest_divisor(m.heads, m.kv_heads);
-            report(
-                "model.kv-heads",
-                format!(
-                    "{} kv-heads do not divide heads = {}; write kv-heads = {near}",
-                    m.kv_heads, m.heads
-                ),
-            );
-        }
+        let mut found: Vec<ConfigProblem> = KNOBS
+            .iter()
+            .filter_map(|knob| Some(ConfigProblem::new(knob.path, knob.problem(self)?)))
+            .collect();
+        found.extend(self.problem_of_heads());
+        found.extend(self.problem_of_kv_heads());
         let rate = self.train.learning_rate;
         if !(rate.is_finite() && rate > 0.0) {
-            report(
+            found.push(ConfigProblem::new(
                 "train.learning-rate",
                 format!("a learning rate of {rate} trains nothing; write 3e-4"),
-            );
+            ));
         }
         let precision = self.train.precision;
-        if precision != Precision::F32 && m.swiglu == Swiglu::NaiveKernel {
-            report(
+        if precision != Precision::F32 && self.model.swiglu == Swiglu::NaiveKernel {
+            found.push(ConfigProblem::new(
                 "model.swiglu",
                 format!(
-                    "the naive kernel multiplies in f32 only; with precision = \"{precision}\" write swiglu = \"separate\""
+                    "the naive kernel multiplies in f32 only; \
+                     with precision = \"{precision}\" write swiglu = \"separate\""
                 ),
-            );
+            ));
         }
         if self.scales_loss() && self.train.optimizer == Optimizer::Library {
-            report(
+            found.push(ConfigProblem::new(
                 "train.loss-scaling",
-                "the library's optimizer cannot leave out a step whose gradients overflow; write optimizer = \"fused\", or \
-                 loss-scaling = \"none\""
+                "the library's optimizer cannot leave out a step whose gradients overflow; \
+                 write optimizer = \"fused\", or loss-scaling = \"none\""
                     .to_owned(),
-            );
+            ));
         }
         if self.records() && self.train.optimizer == Optimizer::Library {
-            report(
+            found.push(ConfigProblem::new(
                 "train.launches",
-                "the library's optimizer puts the weights elsewhere in each step, where a replay does not look; write \
-                 optimizer = \"fused\", or launches = \"each-step\""
+                "the library's optimizer puts the weights elsewhere in each step, \
+                 where a replay does not look; \
+                 write optimizer = \"fused\", or launches = \"each-step\""
                     .to_owned(),
-            );
+            ));
         }
         found
+    }
+
+    /// Returns the problem of a number of heads that does not divide the width, or that makes the width of a head odd.
+    fn problem_of_heads(&self) -> Option<ConfigProblem> {
+        let heads = self.model.heads;
+        let hidden = self.model.hidden;
+        let head_dim = hidden.checked_div(heads)?;
+        let what = if !hidden.is_multiple_of(heads) {
+            let near = nearest_divisor(hidden, heads);
+            format!("{heads} heads do not divide hidden = {hidden}; write heads = {near}")
+        } else if head_dim % 2 == 1 {
+            format!(
+                "the head dimension hidden / heads = {head_dim} is odd; \
+                 rotary embedding turns pairs, so make it even"
+            )
+        } else {
+            return None;
+        };
+        Some(ConfigProblem::new("model.heads", what))
+    }
+
+    /// Returns the problem of a number of key and value heads that does not divide the number of heads.
+    fn problem_of_kv_heads(&self) -> Option<ConfigProblem> {
+        let kv_heads = self.model.kv_heads;
+        let heads = self.model.heads;
+        if kv_heads == 0 || heads.is_multiple_of(kv_heads) {
+            return None;
+        }
+        let near = nearest_divisor(heads, kv_heads);
+        Some(ConfigProblem::new(
+            "model.kv-heads",
+            format!("{kv_heads} kv-heads do not divide heads = {heads}; write kv-heads = {near}"),
+        ))
     }
 
     /// Returns true if the launches of a step on a GPU are recorded once and replayed.

@@ -52,7 +52,7 @@ choice!(
     Attention {
         /// Primitives that write the scores to memory.
         Composed,
-        /// One kernel that finds keys and values as `kv-layout` says.
+        /// One kernel that finds keys and values as `kv-layout` describes.
         Kernel,
         /// One kernel that keeps the scores in tiles.
         Flash,

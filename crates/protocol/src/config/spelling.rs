@@ -1,4 +1,4 @@
-//! Finds the known word that a misspelt word probably stands for. All command lines and files use it.
+//! Finds the known word that a misspelt word probably means. All command lines and files use it.
 
 /// Words of this program, each with its names in other programs that are not similar to it.
 static OTHER_NAMES: &[(&str, &[&str])] = &[
@@ -23,15 +23,15 @@ static OTHER_NAMES: &[(&str, &[&str])] = &[
     ("vulkan-cpu", &["lavapipe", "llvmpipe", "swiftshader"]),
 ];
 
-/// Returns the candidate that `word` probably stands for: the one with this name in another program, the one that `word` abbreviates, or
+/// Returns the candidate that `word` probably means: the one with this name in another program, the one that `word` abbreviates, or
 /// the one with the fewest edits. Capitals make no difference, nor do `_` and `-` between words. A word in a section (`train.lr`) is
 /// compared with the names in all sections. Returns an empty text if there is no candidate but `word` itself.
 pub fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> &'a str {
     closest(word, candidates).map_or("", |(_, candidate)| candidate)
 }
 
-/// Returns the candidate that `word` misspells. Up to a third of its letters may be wrong, and always one. `None` if no candidate is as
-/// near.
+/// Returns the candidate that `word` misspells. A third of its letters may be wrong, and one letter in a short word. `None` if no
+/// candidate is that close.
 pub fn close<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = (word.chars().count() / 3).max(1);
     let (distance, candidate) = closest(word, candidates)?;
@@ -68,14 +68,12 @@ fn distance(word: &str, candidate: &str) -> usize {
     {
         return 0;
     }
-    let candidate = normalized(candidate);
-    let (candidate_section, candidate_name) = section_and_name(&candidate);
-    let to_name = match abbreviation_distance(name, candidate_name) {
-        Some(distance) => distance.min(edits(name, candidate_name)),
-        None => edits(name, candidate_name),
-    };
-    let to_section = usize::from(section != candidate_section);
-    edits(word, &candidate).min(to_name + to_section)
+    let known = normalized(candidate);
+    let (known_section, known_name) = section_and_name(&known);
+    let name_edits = edits(name, known_name);
+    let to_name = abbreviation_distance(name, known_name).map_or(name_edits, |n| n.min(name_edits));
+    let to_section = usize::from(section != known_section);
+    edits(word, &known).min(to_name + to_section)
 }
 
 /// Splits `train.learning-rate` into `train` and `learning-rate`. A path without a section has an empty one.

@@ -33,7 +33,7 @@ impl EngineCommand {
     /// Reads a command line such as `ssh host perflings engine`.
     ///
     /// # Errors
-    /// Says why the line cannot be split into words, or that it is empty.
+    /// Fails if the line cannot be split into words, or is empty.
     pub fn parse(line: &str) -> Result<Self, String> {
         let mut words = split_words(line)?.into_iter();
         let program = words
@@ -88,7 +88,7 @@ impl EngineCommand {
         }
         if let Some(threads) = Self::threads() {
             // The first variable limits the engine's own threads, the second those of lavapipe. An engine on another machine does not get
-            // the variables; its greeting tells it the number.
+            // the variables; the greeting sends it the number.
             for name in ["RAYON_NUM_THREADS", "LP_NUM_THREADS"] {
                 process.env(name, threads.to_string());
             }

@@ -8,7 +8,7 @@ use anyhow::{Result, bail};
 use super::{EngineEnd, EngineHandle, EngineMessage, ProgressWatch};
 use crate::{Command, Event, Failed};
 
-/// The time between two checks of whether the command is still wanted.
+/// The time between two checks of the flag that interrupts a command.
 const TICK: Duration = Duration::from_millis(50);
 
 /// A way to interrupt a command in progress.
@@ -46,15 +46,15 @@ impl CommandEnd {
 }
 
 impl EngineHandle {
-    /// Sends a command and waits for its answer. `on_message` is called with all messages of the engine, including the answer. `unless` is a
-    /// flag that becomes true when the command is not wanted any more, and the way to interrupt it then.
+    /// Sends a command and waits for its answer. `on_message` is called with all messages of the engine, including the answer. `interrupt` has a
+    /// flag that becomes true when the command is no longer wanted, and the way to interrupt it then.
     ///
     /// # Errors
     /// Returns the first error of `on_message`. The command then goes on.
     pub fn drive(
         &mut self,
         command: Command,
-        unless: Option<(&AtomicBool, Interruption)>,
+        interrupt: Option<(&AtomicBool, Interruption)>,
         mut on_message: impl FnMut(&EngineMessage) -> Result<()>,
     ) -> Result<CommandEnd> {
         self.send(command.clone());
@@ -62,7 +62,7 @@ impl EngineHandle {
         self.watch = Some(ProgressWatch::begin(command));
         let mut stopped: Option<Instant> = None;
         loop {
-            let interruption = unless
+            let interruption = interrupt
                 .filter(|(flag, _)| flag.load(Ordering::Relaxed))
                 .map(|(_, interruption)| interruption);
             match (interruption, stopped) {

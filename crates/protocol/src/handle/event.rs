@@ -22,7 +22,7 @@ pub enum EngineMessage {
     Over(EngineEnd),
 }
 
-/// The reason why an engine is gone. Its text says what happened and, if possible, what to do.
+/// The reason why an engine is gone. It is shown as a text: what happened and, if possible, what to do.
 #[derive(Clone, Debug, PartialEq, Eq, strum::Display)]
 pub enum EngineEnd {
     /// The handshake failed: wrong protocol, unreadable lines, or no greeting in time.
@@ -39,12 +39,14 @@ pub enum EngineEnd {
     Silent,
     /// An engine that this command started fell silent while it had a command. It may be behind a connection to another machine.
     #[strum(
-        to_string = "nothing more comes from `{0}`: its connection is cut, or its machine is gone; see that it answers and run this again"
+        to_string = "nothing more comes from `{0}`: its connection is cut, or its machine is gone; \
+                     see that it answers and run this again"
     )]
     CutOff(String),
     /// The engine is alive, but its device made no progress for this number of seconds.
     #[strum(
-        to_string = "the engine is alive, but its device made no progress for {0} s, so it was ended"
+        to_string = "the engine is alive, but its device made no progress for {0} s, \
+                     so it was ended"
     )]
     DeviceStuck(u64),
     /// The engine is alive, but a run made no step for this number of seconds.
@@ -67,16 +69,16 @@ pub enum EngineEnd {
 pub(super) fn newer_protocol(protocol: u32, version: &str) -> String {
     let ours = env!("CARGO_PKG_VERSION");
     format!(
-        "the engine is perflings {version} and speaks protocol {protocol}; this is perflings {ours} with protocol {PROTOCOL}. \
-         Update perflings on this machine"
+        "the engine is perflings {version} and speaks protocol {protocol}; \
+         this is perflings {ours} with protocol {PROTOCOL}. Update perflings on this machine"
     )
 }
 
 /// Returns the text that refuses a greeting with protocol 0, because versions begin at 1.
 pub(super) fn protocol_zero(version: &str) -> String {
     format!(
-        "the engine is perflings {version} and says that it speaks protocol 0; there are 1 to {PROTOCOL}. \
-         Update perflings on the engine's machine"
+        "the engine is perflings {version} and says that it speaks protocol 0; \
+         there are 1 to {PROTOCOL}. Update perflings on the engine's machine"
     )
 }
 
@@ -94,7 +96,7 @@ pub(super) fn could_print_reason(status: ExitStatus) -> bool {
     }
 }
 
-/// Returns true for a line of a stack trace, which says nothing to a learner.
+/// Returns true for a line of a stack trace, which does not help a learner.
 pub(super) fn is_trace(line: &str) -> bool {
     let text = line.trim_start();
     let is_frame = text.split_once(": ").is_some_and(|(number, _)| {
@@ -122,7 +124,8 @@ pub(super) fn describe_end(status: ExitStatus) -> String {
                 4 => " (illegal instruction)",
                 6 => " (abort)",
                 7 => {
-                    " (bus error; this happens when a disk is full: see `df` for /tmp and the cache)"
+                    " (bus error; this happens when a disk is full: \
+                     see `df` for /tmp and the cache)"
                 }
                 9 => " (kill; the system does this when memory runs out)",
                 11 => " (segmentation fault)",

@@ -1,9 +1,10 @@
-//! Recognises messages of the system about something that it lacks, and says in plain words what to do.
+//! Recognises messages of the system about something that it lacks, such as memory, and explains them in plain words.
 
 /// Returns what the system lacks and what to do, if `text` has a message of the system about it.
 pub fn lack(text: &str) -> Option<&'static str> {
     const MEMORY: &str = "memory is used up, or limited with `ulimit -v`";
-    const THREADS: &str = "no more threads may be started: see `ulimit -u`, and `ulimit -v` for the memory of their stacks";
+    const THREADS: &str = "no more threads may be started: \
+                           see `ulimit -u`, and `ulimit -v` for the memory of their stacks";
     const LACKS: [(&str, &str); 9] = [
         (
             "Too many open files",
@@ -32,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_system_lacks_is_said_in_plain_words() {
+    fn a_message_of_the_system_is_explained_in_plain_words() {
         let full = lack("Failed to write run.jsonl: No space left on device (os error 28)");
         assert_eq!(full, Some("the disk is full"));
         assert_eq!(lack("no such stage"), None);

@@ -40,7 +40,7 @@ pub(super) enum FromPipe {
 #[derive(Debug)]
 pub(super) struct Pipes {
     pub inbox: Receiver<FromPipe>,
-    /// `None` once the engine was told to end. Dropping the sender closes the engine's input.
+    /// `None` once the engine was asked to end. Dropping the sender closes the engine's input.
     pub outbox: Option<SyncSender<Command>>,
     last_byte: LastByte,
 }
@@ -68,7 +68,7 @@ impl<R: Read> Read for TimedReader<R> {
     }
 }
 
-/// Starts an engine, and returns its process and its pipes. Our greeting is sent.
+/// Starts an engine, and returns its process and its pipes.
 pub(super) fn launch(command: &EngineCommand) -> Result<(Child, Pipes)> {
     let mut child = command
         .prepare()
@@ -87,6 +87,7 @@ pub(super) fn launch(command: &EngineCommand) -> Result<(Child, Pipes)> {
     }
 }
 
+/// Takes the pipes of a child, starts a thread for each, and sends our greeting.
 fn attach(child: &mut Child) -> io::Result<Pipes> {
     let missing = || io::Error::other("a pipe is missing");
     let (to_inbox, inbox) = sync_channel(INBOX);
@@ -139,16 +140,16 @@ fn read_stdout(pipe: impl Read + Send + 'static, inbox: SyncSender<FromPipe>) ->
         let mut bytes = Vec::new();
         loop {
             let piece = match bounded_line(&mut reader, &mut bytes, MAX_LINE) {
-                Ok(Bounded::End) | Err(_) => FromPipe::Closed,
+                Ok(Bounded::End) | Err(_) => break,
                 Ok(Bounded::TooLong) => FromPipe::TooLong,
                 Ok(Bounded::Line) if bytes.iter().all(u8::is_ascii_whitespace) => continue,
                 Ok(Bounded::Line) => FromPipe::Text(String::from_utf8_lossy(&bytes).into_owned()),
             };
-            let last = matches!(piece, FromPipe::Closed);
-            if inbox.send(piece).is_err() || last {
-                return;
+            if inbox.send(piece).is_err() {
+                break;
             }
         }
+        let _ = inbox.send(FromPipe::Closed);
     })
 }
 

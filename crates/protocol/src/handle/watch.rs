@@ -7,15 +7,14 @@ use crate::{Command, Event};
 
 /// The number of steps that an engine may make besides those asked for, for warm-up and profiles.
 const MORE_STEPS: u64 = 1000;
-/// A command without progress is reported after its time limit divided by this.
+/// The divisor of a command's time limit that gives the time after which a lack of progress is reported.
 const NOTICE: u32 = 5;
 
 /// A watched command in progress.
 #[derive(Debug)]
 pub(super) struct ProgressWatch {
     command: Command,
-    /// The time of the last progress.
-    pub further: Instant,
+    pub last_progress: Instant,
     /// True once a command without progress was reported.
     reported: bool,
     /// The largest number so far of steps, or of parts of a kernel check.
@@ -40,7 +39,7 @@ impl ProgressWatch {
         let with_margin = |n: u64| n.saturating_mul(10).saturating_add(MORE_STEPS);
         Self {
             command,
-            further: Instant::now(),
+            last_progress: Instant::now(),
             reported: false,
             steps: 0,
             kernels: 0,
@@ -50,8 +49,8 @@ impl ProgressWatch {
         }
     }
 
-    /// Records the progress that an event shows. Returns true if the event is the answer to the command.
-    pub(super) fn is_answered(&mut self, event: &Event) -> bool {
+    /// Takes the progress from an event. Returns true if the event is the answer to the command.
+    pub(super) fn on_event(&mut self, event: &Event) -> bool {
         let (largest, number) = match (&self.command, event) {
             (_, Event::Failed(_))
             | (Command::Start { .. } | Command::Pair { .. }, Event::Finished(_))
@@ -78,7 +77,7 @@ impl ProgressWatch {
         };
         if number > *largest {
             *largest = number;
-            self.further = Instant::now();
+            self.last_progress = Instant::now();
         }
         false
     }
@@ -98,7 +97,7 @@ impl EngineHandle {
         let watch = self.watch.as_mut()?;
         let limit = self.limits.task;
         let notice = limit / NOTICE;
-        if watch.reported || watch.further.elapsed() <= notice {
+        if watch.reported || watch.last_progress.elapsed() <= notice {
             return None;
         }
         watch.reported = true;
@@ -128,10 +127,10 @@ impl EngineHandle {
         if watch.is_run() && (watch.steps > watch.most_steps || watch.pairs > watch.most_pairs) {
             return Some(EngineEnd::Endless);
         }
-        let after = watch.further.elapsed();
-        if after > limits.task {
+        let waited = watch.last_progress.elapsed();
+        if waited > limits.task {
             return Some(if watch.is_run() {
-                EngineEnd::NoStep(after.as_secs())
+                EngineEnd::NoStep(waited.as_secs())
             } else {
                 EngineEnd::NoAnswer(limits.task.as_secs())
             });

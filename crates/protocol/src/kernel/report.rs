@@ -23,7 +23,7 @@ pub struct KernelError {
 }
 
 impl KernelError {
-    /// Adds the sizes to the message if the shape is a drawn one, whose label tells a learner nothing.
+    /// Adds the sizes to the message if the shape is a drawn one, whose label means nothing to a learner.
     pub fn at(self, shape: &KernelShape) -> Self {
         if !shape.is_drawn() {
             return self;
@@ -33,7 +33,7 @@ impl KernelError {
     }
 }
 
-/// Facts about a kernel that its text tells without a run.
+/// Facts about a kernel that follow from its text, without a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct KernelFacts {
     /// The number of invocations of a workgroup along x, y and z.
@@ -62,7 +62,7 @@ pub struct KernelReport {
     pub restart: bool,
     /// The wall time of the check, in seconds.
     pub seconds: f64,
-    /// The processor time of the check, in seconds; `None` where the system does not tell it.
+    /// The processor time of the check, in seconds; `None` if the system does not report it.
     pub processor_seconds: Option<f64>,
     /// The seed of the numbers and of the drawn shapes.
     #[serde(default)]
@@ -90,7 +90,7 @@ pub struct KernelProgress {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct KernelWait {
     pub wall: f64,
-    /// `None` where the system does not tell the processor time.
+    /// `None` if the system does not report the processor time.
     pub processor: Option<f64>,
 }
 
@@ -146,7 +146,7 @@ pub struct KernelAccess {
     /// The number of loads of the array, at this and all other places, for `USES` uses of one of its numbers. Of several shapes, the
     /// largest number counts.
     pub fetches: f64,
-    /// The number of invocations in a row that load elements which lie side by side, in any order; 0 where no two invocations came
+    /// The number of invocations in a row that load neighbouring elements, in any order; 0 where no two invocations came
     /// here together. Of several shapes, the smallest number counts.
     pub neighbours: u64,
     /// The number of invocations of a workgroup that come here together in at least half of the cases. Of several shapes, the largest
@@ -189,9 +189,9 @@ pub enum KernelFaultKind {
     Barrier,
     /// The kernel reads an output before any invocation wrote it.
     ReadsUnwritten,
-    /// WGSL leaves the result of `place` open; `reason` says why, and what to write instead.
+    /// WGSL leaves the result of `place` open; `reason` explains it and gives what to write instead.
     Open,
-    /// The check does not support what the kernel does at `place`; `reason` says what to write instead.
+    /// The check does not support what the kernel does at `place`; `reason` has what to write instead.
     NotUnderstood,
     /// The kernel did not end within the limit.
     Endless,

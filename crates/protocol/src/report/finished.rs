@@ -39,7 +39,7 @@ pub struct Finished {
     pub evidence: Option<Evidence>,
     pub lints: Vec<Lint>,
     pub pair: Option<Pair>,
-    /// The share of the cores, 0 to 1, that other programs used during the run; `None` if the system does not tell it.
+    /// The share of the cores, 0 to 1, that other programs used during the run; `None` if the system does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub others: Option<f64>,
     /// The reason why the run ended before its steps were done: `stopped`, `not-finite: <tensor>`.
@@ -66,7 +66,8 @@ pub struct GradSummary {
 
 impl From<&Gradients> for GradSummary {
     fn from(audit: &Gradients) -> Self {
-        let (mut count, mut zeros) = (0.0, 0.0);
+        let mut count = 0.0;
+        let mut zeros = 0.0;
         for row in &audit.rows {
             if let Some(percent) = row.zero_pct {
                 count += row.parameters as f64;

@@ -74,7 +74,7 @@ impl Pair {
     }
 
     /// Returns the ratio with its interval, `1.200x [1.100, 1.300]`, or with the reason why it has none. If the ratio does not include all
-    /// pairs so far, the text says how many it includes.
+    /// pairs so far, the text has the number of those that it includes.
     pub fn figures(&self) -> String {
         let per = if self.tokens.is_some() {
             " per token"

@@ -10,7 +10,7 @@ pub struct Step {
     pub slot: Slot,
     /// The number of the step, from 0. The loss of step 0 is taken before any update.
     pub step: u64,
-    /// The mean cross-entropy in nats; `None` if another program does not tell it.
+    /// The mean cross-entropy in nats; `None` if another program does not report it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss: Option<Num>,
     /// The wall time of the step in milliseconds, on the host's clock.
@@ -21,8 +21,8 @@ pub struct Step {
     /// measure the time of the device alone.
     pub profiled: bool,
     pub phases: Option<PhaseTimes>,
-    /// Three readings of this step, which only some steps that end with a sync have. The device's reading is missing if the device tells
-    /// it only under the profiler.
+    /// Three readings of this step, which only some steps that end with a sync have. The device's reading is missing if the device
+    /// reports it only under the profiler.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clocks: Option<StepClocks>,
 }
@@ -59,7 +59,7 @@ impl PhaseTimes {
     }
 }
 
-/// The state of a run's step times, which tells how far they can be trusted. `StepTimes::state` has the limits.
+/// The state of a run's step times, which shows how far they can be trusted. `StepTimes::state` has the limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[derive(strum::Display)]

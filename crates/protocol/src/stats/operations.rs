@@ -37,13 +37,15 @@ pub fn formula(op: &str) -> &'static str {
         "add" => "y = a + b",
         "attention" => "out = softmax(q·kᵀ/√dh + causal mask)·v",
         "adamw" => {
-            "m = β₁·m + (1−β₁)·g, v = β₂·v + (1−β₂)·g², p −= lr·(wd·p + (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε))"
+            "m = β₁·m + (1−β₁)·g, v = β₂·v + (1−β₂)·g², \
+             p −= lr·(wd·p + (m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε))"
         }
         "cross-entropy" => "L = mean(log Σ exp(z) − z[target])",
         "embedding" => "y[i] = W[token[i]]",
         "linear" => "y = x·Wᵀ; backward dx = dy·W, dW = dyᵀ·x",
         "linear+cross-entropy" => {
-            "L = mean(log Σ exp(z) − z[target]), z = x·Wᵀ, some rows at a time; at once dx = dz·W, dW = dzᵀ·x"
+            "L = mean(log Σ exp(z) − z[target]), z = x·Wᵀ, some rows at a time; \
+             at once dx = dz·W, dW = dzᵀ·x"
         }
         "linear+residual" => "y = x·Wᵀ + r; backward dx = dy·W, dW = dyᵀ·x",
         "linear+rope" => "y = rope(x·Wᵀ); backward dx = dy·W, dW = dyᵀ·x",
@@ -100,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_repeats_nothing() {
+    fn a_name_has_the_part_only_if_it_adds_something() {
         assert_eq!(
             name("linear", "mlp.gate", "backward"),
             "linear mlp.gate bwd"

@@ -9,15 +9,15 @@ const WINDOW: usize = 256;
 /// The number of steps after which a series can be called settled.
 const SETTLE: usize = 16;
 
-/// Returns the value below which the share `q` of the sorted values lies, interpolated; NaN without values.
+/// Returns the value that separates the lower share `q` of the sorted values from the others, interpolated; NaN without values.
 pub fn quantile(sorted: &[f64], q: f64) -> f64 {
     let Some(last) = sorted.len().checked_sub(1) else {
         return f64::NAN;
     };
-    let at = q * last as f64;
-    let low = at.floor() as usize;
+    let position = q * last as f64;
+    let low = position.floor() as usize;
     let high = (low + 1).min(last);
-    sorted[low] + (sorted[high] - sorted[low]) * (at - low as f64)
+    sorted[low] + (sorted[high] - sorted[low]) * (position - low as f64)
 }
 
 /// Returns the median of values in any order; NaN without values.

@@ -2,9 +2,8 @@
 //! peaks, and how near a kernel comes to that.
 
 use super::robust::spread;
-use crate::story::RunDescription;
 use crate::units;
-use crate::{Device, KernelRow, Rate, Roof, TopKernel};
+use crate::{KernelRow, Peaks, Rate, TopKernel};
 
 /// The limits of plausible peaks, in FLOP/s and bytes a second. No existing device is as fast; a stopped clock or a kernel that did not
 /// run would seem to be.
@@ -38,7 +37,7 @@ pub fn rate(work: f64, seconds: &[f64]) -> Option<Rate> {
 ///
 /// # Errors
 /// Names the peak and the limit that it breaks.
-pub fn plausible(roof: &Roof) -> Result<(), String> {
+pub fn plausible(peaks: &Peaks) -> Result<(), String> {
     let check = |name: &str, rate: &Rate, most: f64| {
         let figures = [rate.best, rate.median, rate.p25, rate.p75];
         let failed = |figure: &f64| !figure.is_finite() || *figure < LEAST;
@@ -56,11 +55,11 @@ pub fn plausible(roof: &Roof) -> Result<(), String> {
             Ok(())
         }
     };
-    check("an f32 peak", &roof.flops, MOST_FLOPS)?;
-    if let Some(cores) = &roof.matrix_cores {
+    check("an f32 peak", &peaks.flops, MOST_FLOPS)?;
+    if let Some(cores) = &peaks.matrix_cores {
         check("a peak of matrix cores", cores, MOST_MATRIX_FLOPS)?;
     }
-    check("a memory bandwidth", &roof.bytes, MOST_BYTES)
+    check("a memory bandwidth", &peaks.bytes, MOST_BYTES)
 }
 
 /// Returns true if the repeats are so far apart that something else was running: the middle half spans a quarter of the median.
@@ -68,14 +67,14 @@ pub fn unsteady(rate: &Rate) -> bool {
     rate.p75 - rate.p25 > 0.25 * rate.median
 }
 
-/// Joins two measurements of one device. Noise only slows, so of each rate the measurement with the higher best counts. Only a peak that
+/// Joins two measurements of one device. Noise only slows, so each rate comes from the measurement whose best repeat is higher. Only a peak that
 /// was disturbed in both measurements stays marked as disturbed.
-pub fn better(before: Roof, now: Roof) -> Roof {
+pub fn better(before: Peaks, now: Peaks) -> Peaks {
     let higher = |a: Rate, b: Rate| Rate {
         load: a.load.zip(b.load).map(|(a, b)| a.min(b)),
         ..if a.best > b.best { a } else { b }
     };
-    Roof {
+    Peaks {
         flops: higher(before.flops, now.flops),
         matrix_cores: match (before.matrix_cores, now.matrix_cores) {
             (Some(before), Some(now)) => Some(higher(before, now)),
@@ -86,25 +85,18 @@ pub fn better(before: Roof, now: Roof) -> Roof {
     }
 }
 
-/// Gives a run on `device` the peaks that were measured since it began. Higher peaks that the run has are kept.
-pub fn note_peaks(run: &mut RunDescription, device: &Device, roof: &Roof) {
-    if run.device.as_ref() == Some(device) {
-        let best = match run.roof.take() {
-            Some(before) => better(*before, roof.clone()),
-            None => roof.clone(),
-        };
-        run.roof = Some(Box::new(best));
-    }
-}
-
 /// Returns the peaks that limit work on matrix cores, or other work: `flops` of the result is the peak of that arithmetic. `None` if that
 /// was not measured.
-pub fn bounding(roof: &Roof, matrix_cores: bool) -> Option<Roof> {
-    let mut roof = roof.clone();
-    if matrix_cores {
-        roof.flops = roof.matrix_cores?;
-    }
-    Some(roof)
+pub fn bounding(peaks: &Peaks, matrix_cores: bool) -> Option<Peaks> {
+    let flops = if matrix_cores {
+        peaks.matrix_cores?
+    } else {
+        peaks.flops
+    };
+    Some(Peaks {
+        flops,
+        ..peaks.clone()
+    })
 }
 
 /// Returns a rate with the spread of its repeats: `61.2 TFLOP/s (9 repeats, middle half 60.8-61.1)`.
@@ -118,36 +110,36 @@ pub fn repeats(rate: &Rate, unit: &str) -> String {
 }
 
 /// Returns the peaks as a text, that of matrix cores between the other two: `peak 265 GFLOP/s, 38.1 GB/s (measured under load)`.
-pub fn words(roof: &Roof) -> String {
+pub fn describe(peaks: &Peaks) -> String {
     let peak = |rate: &Rate, unit: &str| {
         let (divisor, prefix) = units::prefix(rate.best);
         format!("{} {prefix}{unit}", units::digits(rate.best / divisor, 3))
     };
-    let load = roof.load().map_or("", |_| " (measured under load)");
-    let cores = roof.matrix_cores.map_or_else(String::new, |cores| {
+    let load = peaks.load().map_or("", |_| " (measured under load)");
+    let cores = peaks.matrix_cores.map_or_else(String::new, |cores| {
         format!(" (matrix cores {})", peak(&cores, "FLOP/s"))
     });
     format!(
         "peak {}{cores}, {}{load}",
-        peak(&roof.flops, "FLOP/s"),
-        peak(&roof.bytes, "B/s")
+        peak(&peaks.flops, "FLOP/s"),
+        peak(&peaks.bytes, "B/s")
     )
 }
 
 /// Returns the FLOP/s that the device allows at an intensity in FLOP per byte.
-pub fn ceiling(roof: &Roof, intensity: f64) -> f64 {
-    (roof.bytes.best * intensity).min(roof.flops.best)
+pub fn ceiling(peaks: &Peaks, intensity: f64) -> f64 {
+    (peaks.bytes.best * intensity).min(peaks.flops.best)
 }
 
 /// Returns the intensity in FLOP per byte above which arithmetic limits, and below which memory does.
-pub fn ridge(roof: &Roof) -> f64 {
-    roof.flops.best / roof.bytes.best
+pub fn ridge(peaks: &Peaks) -> f64 {
+    peaks.flops.best / peaks.bytes.best
 }
 
 /// Returns the shortest possible time of some work in seconds, and true if memory is its limit.
-pub fn shortest_seconds(roof: &Roof, flops: f64, bytes: f64) -> (f64, bool) {
-    let computing = flops / roof.flops.best;
-    let moving = bytes / roof.bytes.best;
+pub fn shortest_seconds(peaks: &Peaks, flops: f64, bytes: f64) -> (f64, bool) {
+    let computing = flops / peaks.flops.best;
+    let moving = bytes / peaks.bytes.best;
     (computing.max(moving), moving >= computing)
 }
 
@@ -165,20 +157,20 @@ pub struct RowRates {
 }
 
 /// Returns the speed of a row, compared with the device's peaks. Figures are `None` if the work or the peaks are not known.
-pub fn reached(row: &KernelRow, roof: Option<&Roof>) -> RowRates {
+pub fn reached(row: &KernelRow, peaks: Option<&Peaks>) -> RowRates {
     let ms = row.work_ms.unwrap_or(row.ms);
     let work = row
         .flops
         .zip(row.bytes)
         // Older recordings contain two zeros where the work was counted in another row.
         .filter(|(flops, bytes)| flops + bytes > 0.0);
-    let bounding = roof.and_then(|roof| bounding(roof, row.matrix_cores));
+    let bounding = peaks.and_then(|peaks| bounding(peaks, row.matrix_cores));
     rates(work, ms * 1e-3, bounding.as_ref())
 }
 
 /// Returns a row in the form of a summary.
-pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
-    let reached = reached(row, roof);
+pub fn top(row: &KernelRow, peaks: Option<&Peaks>) -> TopKernel {
+    let reached = reached(row, peaks);
     TopKernel {
         kernel: row.kernel.clone(),
         scope: format!("{}/{}", row.part, row.phase),
@@ -188,27 +180,27 @@ pub fn top(row: &KernelRow, roof: Option<&Roof>) -> TopKernel {
         gflop_per_s: reached.flops_per_s.map(|rate| rate / 1e9),
         gb_per_s: reached.bytes_per_s.map(|rate| rate / 1e9),
         flop_per_byte: reached.intensity,
-        roof_share: reached.share,
+        peak_share: reached.share,
         no_work: row.no_work.clone(),
     }
 }
 
 /// Returns the speed of any work, in FLOP and bytes, that took `seconds`.
-pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> RowRates {
-    let per_second = |work: Option<f64>| {
+pub fn rates(work: Option<(f64, f64)>, seconds: f64, peaks: Option<&Peaks>) -> RowRates {
+    let over_time = |amount: Option<f64>| {
         if seconds > 0.0 {
-            work.map(|work| work / seconds)
+            amount.map(|amount| amount / seconds)
         } else {
             None
         }
     };
     let (shortest, memory_bound) = work
-        .zip(roof)
-        .map(|((flops, bytes), roof)| shortest_seconds(roof, flops, bytes))
+        .zip(peaks)
+        .map(|((flops, bytes), peaks)| shortest_seconds(peaks, flops, bytes))
         .unzip();
     // A larger share than this means that the measured peak is too low, and is no figure. A cache can be faster than memory, but nothing
     // computes faster than arithmetic allows. A peak that was measured under load can always be too low.
-    let most_share = if roof.is_some_and(|roof| roof.load().is_some()) {
+    let most_share = if peaks.is_some_and(|peaks| peaks.load().is_some()) {
         1.0
     } else if memory_bound == Some(true) {
         f64::INFINITY
@@ -216,12 +208,12 @@ pub fn rates(work: Option<(f64, f64)>, seconds: f64, roof: Option<&Roof>) -> Row
         MOST_OF_ARITHMETIC
     };
     RowRates {
-        flops_per_s: per_second(work.map(|(flops, _)| flops)),
-        bytes_per_s: per_second(work.map(|(_, bytes)| bytes)),
+        flops_per_s: over_time(work.map(|(flops, _)| flops)),
+        bytes_per_s: over_time(work.map(|(_, bytes)| bytes)),
         intensity: work
             .filter(|(_, bytes)| *bytes > 0.0)
             .map(|(flops, bytes)| flops / bytes),
-        share: per_second(shortest).filter(|share| *share <= most_share),
+        share: over_time(shortest).filter(|share| *share <= most_share),
         memory_bound,
     }
 }
@@ -235,8 +227,8 @@ mod tests {
     }
 
     /// Returns peaks of 100 MFLOP/s and 10 MB/s, which meet at 10 FLOP per byte.
-    fn roof() -> Roof {
-        Roof {
+    fn example_peaks() -> Peaks {
+        Peaks {
             flops: steady(100e6),
             bytes: steady(10e6),
             matrix_cores: None,
@@ -266,16 +258,16 @@ mod tests {
 
     #[test]
     fn impossible_peaks_are_refused_with_a_reason() {
-        assert_eq!(plausible(&roof()), Ok(()));
+        assert_eq!(plausible(&example_peaks()), Ok(()));
         for wrong in [0.0, f64::NAN, f64::INFINITY, 1e17] {
-            let flops = Roof {
+            let flops = Peaks {
                 flops: steady(wrong),
-                ..roof()
+                ..example_peaks()
             };
             assert!(plausible(&flops).expect_err("refused").contains("f32 peak"));
-            let bytes = Roof {
+            let bytes = Peaks {
                 bytes: steady(wrong),
-                ..roof()
+                ..example_peaks()
             };
             assert!(
                 plausible(&bytes)
@@ -283,18 +275,21 @@ mod tests {
                     .contains("bandwidth")
             );
         }
-        assert!(plausible(&Roof::default()).is_err());
+        assert!(plausible(&Peaks::default()).is_err());
     }
 
     #[test]
     fn memory_binds_below_the_ridge_and_arithmetic_above() {
-        assert_eq!(ridge(&roof()), 10.0);
+        assert_eq!(ridge(&example_peaks()), 10.0);
         assert_eq!(
-            (ceiling(&roof(), 2.0), ceiling(&roof(), 50.0)),
+            (
+                ceiling(&example_peaks(), 2.0),
+                ceiling(&example_peaks(), 50.0)
+            ),
             (20e6, 100e6)
         );
-        assert_eq!(shortest_seconds(&roof(), 100e6, 1e6), (1.0, false));
-        assert_eq!(shortest_seconds(&roof(), 1e6, 10e6), (1.0, true));
+        assert_eq!(shortest_seconds(&example_peaks(), 100e6, 1e6), (1.0, false));
+        assert_eq!(shortest_seconds(&example_peaks(), 1e6, 10e6), (1.0, true));
     }
 
     fn row(ms: f64, flops: f64, bytes: f64) -> KernelRow {
@@ -308,7 +303,7 @@ mod tests {
 
     #[test]
     fn a_row_reaches_a_share_of_what_its_intensity_allows() {
-        let reached = reached(&row(500.0, 10e6, 2.5e6), Some(&roof()));
+        let reached = reached(&row(500.0, 10e6, 2.5e6), Some(&example_peaks()));
 
         let expected = RowRates {
             flops_per_s: Some(20e6),
@@ -324,18 +319,18 @@ mod tests {
     fn the_work_of_several_kernels_took_the_time_of_all_of_them() {
         let mut row = row(500.0, 10e6, 2.5e6);
         row.work_ms = Some(1000.0);
-        assert_eq!(reached(&row, Some(&roof())).share, Some(0.25));
+        assert_eq!(reached(&row, Some(&example_peaks())).share, Some(0.25));
     }
 
     #[test]
     fn a_cache_can_be_faster_than_memory() {
         let row = row(100.0, 10e6, 2.5e6);
-        let mut roof = roof();
-        assert_eq!(reached(&row, Some(&roof)).share, Some(2.5));
+        let mut peaks = example_peaks();
+        assert_eq!(reached(&row, Some(&peaks)).share, Some(2.5));
 
-        roof.bytes.load = Some(0.6);
+        peaks.bytes.load = Some(0.6);
 
-        let share = reached(&row, Some(&roof)).share;
+        let share = reached(&row, Some(&peaks)).share;
         assert_eq!(share, None, "a disturbed peak may be too low");
     }
 
@@ -345,11 +340,11 @@ mod tests {
             matrix_cores: true,
             ..row(ms, 500e6, 1e6)
         };
-        let roof = Roof {
+        let peaks = Peaks {
             matrix_cores,
-            ..roof()
+            ..example_peaks()
         };
-        reached(&row, Some(&roof)).share
+        reached(&row, Some(&peaks)).share
     }
 
     #[test]
@@ -375,30 +370,36 @@ mod tests {
         };
         let in_another_row = row(5.0, 0.0, 0.0);
         for row in [unknown, in_another_row] {
-            assert_eq!(reached(&row, Some(&roof())), RowRates::default());
+            assert_eq!(reached(&row, Some(&example_peaks())), RowRates::default());
         }
     }
 
     #[test]
     fn a_copy_has_bytes_and_no_arithmetic() {
-        assert_eq!(reached(&row(5.0, 0.0, 5e4), Some(&roof())).share, Some(1.0));
+        assert_eq!(
+            reached(&row(5.0, 0.0, 5e4), Some(&example_peaks())).share,
+            Some(1.0)
+        );
     }
 
     #[test]
     fn a_row_without_time_has_no_rate() {
-        assert_eq!(reached(&row(0.0, 0.0, 5e4), Some(&roof())).share, None);
+        assert_eq!(
+            reached(&row(0.0, 0.0, 5e4), Some(&example_peaks())).share,
+            None
+        );
     }
 
     #[test]
     fn of_two_measurements_each_rate_keeps_its_higher_best() {
-        let before = Roof {
+        let before = Peaks {
             flops: steady(50e6),
             bytes: steady(20e6),
             matrix_cores: Some(steady(2e9)),
-            ..roof()
+            ..example_peaks()
         };
 
-        let joined = better(before, roof());
+        let joined = better(before, example_peaks());
 
         assert_eq!((joined.flops.best, joined.bytes.best), (100e6, 20e6));
         assert_eq!(joined.matrix_cores, Some(steady(2e9)));
@@ -406,12 +407,12 @@ mod tests {
 
     #[test]
     fn a_disturbed_measurement_lowers_nothing_and_a_quiet_one_clears_the_mark() {
-        let measured = |(best, load): (f64, Option<f64>)| Roof {
+        let measured = |(best, load): (f64, Option<f64>)| Peaks {
             flops: Rate {
                 load,
                 ..steady(best)
             },
-            ..roof()
+            ..example_peaks()
         };
         // Each row has the FLOP/s and the load of the measurement before, of the one now, and of both joined.
         let cases = [
@@ -430,17 +431,17 @@ mod tests {
 
     #[test]
     fn peaks_in_words_say_that_they_were_disturbed() {
-        let mut roof = Roof {
+        let mut peaks = Peaks {
             flops: steady(265.4e9),
             bytes: steady(38.06e9),
-            ..roof()
+            ..example_peaks()
         };
-        assert_eq!(words(&roof), "peak 265 GFLOP/s, 38.1 GB/s");
+        assert_eq!(describe(&peaks), "peak 265 GFLOP/s, 38.1 GB/s");
 
-        roof.bytes.load = Some(0.4);
+        peaks.bytes.load = Some(0.4);
 
         assert_eq!(
-            words(&roof),
+            describe(&peaks),
             "peak 265 GFLOP/s, 38.1 GB/s (measured under load)"
         );
     }

@@ -124,8 +124,8 @@ pub fn ratio(pairs: &[(f64, f64)]) -> f64 {
     quantile(&walsh_averages(pairs), 0.5).exp()
 }
 
-/// Returns the log ratio of the third of the pairs that other programs slowed least, and that of the third that they slowed most. The less
-/// slowed side tells how much a pair was slowed, because a single slow step is no load.
+/// Returns the log ratio of the third of the pairs that other programs slowed least, and that of the third that they slowed most. The
+/// less slowed side of a pair shows the load, because a single slow step is no load.
 fn log_ratios_by_load(pairs: &[(f64, f64)], log_ratio: f64) -> [f64; 2] {
     let mut by_load = pairs.to_vec();
     let less_slowed = |(a, b): &(f64, f64)| a.min(log_ratio.exp() * b);
@@ -158,7 +158,7 @@ fn walsh_averages(pairs: &[(f64, f64)]) -> Vec<f64> {
     averages
 }
 
-/// Returns the number of averages that may lie outside each end of the interval, and the chance of an error that this spends: the largest
+/// Returns the number of averages that may be outside each end of the interval, and the chance of an error that this spends: the largest
 /// w with P(W <= w) <= `error`, where W is the signed-rank statistic of `n` pairs of equal speed. `None` if even P(W = 0) = 2^-n is above
 /// `error`.
 fn averages_outside(n: usize, error: f64) -> Option<(usize, f64)> {
@@ -205,7 +205,7 @@ mod tests {
             0.03 * rng.normal() + *slope * step as f64
         }),
         ("bursts", |rng, burst, _| {
-            // One begins every thirty steps and lasts for seven, on average.
+            // A burst begins every thirty steps and lasts for seven, on average.
             if rng.uniform() < if *burst > 0.0 { 0.15 } else { 0.03 } {
                 *burst = 0.5 - *burst;
             }
@@ -268,8 +268,11 @@ mod tests {
 
     /// Simulates a comparison of at most `most` pairs whose true ratio is `truth`.
     fn compare(most: u32, rng: &mut Rng, noise: Noise, truth: f64) -> Ending {
-        let (mut plan, mut pairs) = (PairPlan::new(most), Vec::new());
-        let (mut state, mut step, mut missed) = (0.0, 0, false);
+        let mut plan = PairPlan::new(most);
+        let mut pairs = Vec::new();
+        let mut state = 0.0;
+        let mut step = 0;
+        let mut missed = false;
         let mut a_first = false;
         for look in plan.looks() {
             while pairs.len() < look as usize {
@@ -312,10 +315,12 @@ mod tests {
     }
 
     #[test]
-    fn equal_speeds_are_rarely_told_apart() {
+    fn equal_speeds_are_rarely_judged_faster_or_slower() {
         for (name, noise) in NOISES {
             let mut rng = Rng::named(1, name, 0);
-            let (mut faster, mut slower, mut missed) = (0, 0, 0);
+            let mut faster = 0;
+            let mut slower = 0;
+            let mut missed = 0;
             for _ in 0..1500 {
                 let ending = compare(80, &mut rng, noise, 1.0);
                 faster += u32::from(ending.verdict == Verdict::Faster);
@@ -323,6 +328,7 @@ mod tests {
                 missed += u32::from(ending.missed);
             }
             println!("{name}: {faster} faster, {slower} slower, {missed} missed, of 1500");
+            // These limits are the rates of the module's docs: 0.5 % and 5 %.
             assert!(faster <= 7 && slower <= 7, "{name}: {faster}, {slower}");
             assert!(missed <= 75, "{name}: {missed} of 1500 missed");
         }
@@ -357,7 +363,8 @@ mod tests {
 
     /// Simulates a comparison, and returns the chance of an error on one side that its looks together have spent.
     fn error_spent(rng: &mut Rng) -> f64 {
-        let (mut plan, mut pairs) = (PairPlan::new(80), Vec::new());
+        let mut plan = PairPlan::new(80);
+        let mut pairs = Vec::new();
         let mut spent = 0.0;
         for look in plan.looks() {
             while pairs.len() < look as usize {
@@ -394,9 +401,12 @@ mod tests {
     #[test]
     fn the_interval_includes_the_ratios_without_and_under_load() {
         let mut rng = Rng::named(4, "both", 0);
-        let (mut both, mut wide, mut fell_short) = (0, 0, 0);
+        let mut both = 0;
+        let mut wide = 0;
+        let mut fell_short = 0;
         for _ in 0..500 {
-            let (mut state, mut pairs) = (0.0, Vec::new());
+            let mut state = 0.0;
+            let mut pairs = Vec::new();
             let mut loaded = 0;
             for _ in 0..80 {
                 let first = load(&mut rng, &mut state, 0).exp();
@@ -419,7 +429,7 @@ mod tests {
             wide += u32::from(low < 2.3 || high > 3.7);
         }
         println!("of {both}, {fell_short} fell short and {wide} are wider");
-        // Without the thirds, four of five fall short.
+        // If the interval did not include the ratios of the thirds, four of five would fall short.
         assert!(
             both > 100 && fell_short * 3 < both,
             "{fell_short} of {both}"

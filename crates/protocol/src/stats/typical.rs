@@ -22,8 +22,8 @@ fn step_ms(profile: &StepProfile) -> f64 {
         .unwrap_or(profile.device_ms + profile.unbracketed_ms)
 }
 
-/// Returns the words for the step that `coverage` refers to. The kernels of a step never take longer than the step, so a coverage above 1
-/// refers to the steps around the profiled one, which ran without the profiler.
+/// Returns a name for the step that `coverage` refers to. The kernels of a step never take longer than the step, so a coverage above 1 refers to the
+/// steps around the profiled one, which ran without the profiler.
 pub fn step_of(coverage: f64) -> &'static str {
     if coverage > 1.0 {
         "a step without the profiler"
@@ -71,7 +71,7 @@ mod tests {
 
     /// Returns the profile of a step in which operations take these times in milliseconds, and the rest of the step `rest`.
     fn profile(rows: &[(&str, f64)], rest: f64) -> StepProfile {
-        let rows: Vec<KernelRow> = rows
+        let kernel_rows: Vec<KernelRow> = rows
             .iter()
             .map(|(op, ms)| KernelRow {
                 op: (*op).to_owned(),
@@ -79,9 +79,9 @@ mod tests {
                 ..KernelRow::default()
             })
             .collect();
-        let device_ms: f64 = rows.iter().map(|row| row.ms).sum();
+        let device_ms: f64 = kernel_rows.iter().map(|row| row.ms).sum();
         StepProfile {
-            rows,
+            rows: kernel_rows,
             device_ms,
             unbracketed_ms: rest,
             coverage: device_ms / (device_ms + rest),

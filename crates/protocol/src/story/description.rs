@@ -1,15 +1,15 @@
 //! The description of a run when it begins.
 
 use crate::config::{Matmul, Precision, RunConfig, Sync};
-use crate::stats::roofline::bounding;
+use crate::stats::roofline::{better, bounding};
 use crate::units::digits;
-use crate::{Device, ForeignRun, Roof, RunSpec, Slot, Started};
+use crate::{Device, ForeignRun, Peaks, RunSpec, Slot, Started};
 
 /// The length of a step in seconds from which the step is announced before it is made.
 const LONG_STEP_S: f64 = 10.0;
 
-/// The description of a run when it begins. Our engine tells every part. A run of another program lacks the parts that the program does
-/// not tell, and the figures that need them.
+/// The description of a run when it begins. Our engine reports every part. A run of another program lacks the parts that the program
+/// does not report, and the figures that need them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RunDescription {
     /// The stage's number; 0 when the run belongs to none.
@@ -31,7 +31,7 @@ pub struct RunDescription {
     pub entropy: Option<f64>,
     pub forward_flops: Option<f64>,
     /// The measured peaks of the device.
-    pub roof: Option<Box<Roof>>,
+    pub peaks: Option<Box<Peaks>>,
     /// True if products run on matrix cores.
     pub matrix_cores: bool,
     /// The number of steps to make; `None` for a run that goes on until it is stopped.
@@ -64,7 +64,7 @@ impl From<&Started> for RunDescription {
             ln_vocab: Some(started.ln_vocab),
             entropy: started.entropy,
             forward_flops: Some(started.forward_flops),
-            roof: started.roof.clone(),
+            peaks: started.peaks.clone(),
             matrix_cores: started.matrix_cores,
             steps: run.steps,
             from_step: started.from_step,
@@ -94,6 +94,17 @@ impl From<&ForeignRun> for RunDescription {
 }
 
 impl RunDescription {
+    /// Takes peaks that were measured since the run began, if the run is on this device. Of two peaks the higher one stays.
+    pub(super) fn update_peaks(&mut self, device: &Device, peaks: &Peaks) {
+        if self.device.as_ref() == Some(device) {
+            let before = self
+                .peaks
+                .take()
+                .map_or_else(|| peaks.clone(), |before| *before);
+            self.peaks = Some(Box::new(better(before, peaks.clone())));
+        }
+    }
+
     /// Returns the request that gives this run; `None` for a run of another program.
     pub fn spec(&self) -> Option<RunSpec> {
         Some(RunSpec {
@@ -106,7 +117,7 @@ impl RunDescription {
         })
     }
 
-    /// Returns the event with which the engine begins this run; `None` if a part is missing that the engine always tells.
+    /// Returns the event with which the engine begins this run; `None` if a part is missing that the engine always reports.
     pub fn started(&self) -> Option<Started> {
         Some(Started {
             run: self.spec()?,
@@ -118,7 +129,7 @@ impl RunDescription {
             entropy: self.entropy,
             forward_flops: self.forward_flops?,
             from_step: self.from_step,
-            roof: self.roof.clone(),
+            peaks: self.peaks.clone(),
             paired: self.paired,
             matrix_cores: self.matrix_cores,
             request: self.request,
@@ -135,8 +146,8 @@ impl RunDescription {
     /// Returns a sentence about the time of a step of `config` on this run's device; `None` if the step is short, or if the device's peaks
     /// are not known.
     pub fn long_step(&self, config: &RunConfig) -> Option<String> {
-        let roof = bounding(self.roof.as_deref()?, self.matrix_cores)?;
-        let seconds = config.forecast_s(&roof);
+        let peaks = bounding(self.peaks.as_deref()?, self.matrix_cores)?;
+        let seconds = config.forecast_s(&peaks);
         let tflop = 3.0 * config.forward_flops() / 1e12;
         (seconds >= LONG_STEP_S).then(|| {
             format!(
@@ -171,16 +182,19 @@ impl RunDescription {
             .is_some_and(|device| device.kind == "cpu")
     }
 
-    /// Returns the words for the number format of the products, and for its emulation; `None` for plain f32, and if it is not known.
+    /// Returns a text about the number format of the products, which also names an emulation; `None` for plain f32, and if the format is not
+    /// known.
     pub fn format(&self) -> Option<String> {
         let config = self.config.as_ref()?;
         let precision = config.train.precision;
-        match (precision, self.matrix_cores) {
-            (Precision::F32, _) if config.model.matmul != Matmul::Split => None,
-            (Precision::F32, false) => Some("f32, not split: no matrix cores here".to_owned()),
-            (Precision::F32, true) => Some("f32 as two f16".to_owned()),
-            (_, false) => Some(format!("{precision}, emulated: numbers true, speed not")),
-            (_, true) => Some(precision.to_string()),
+        if precision == Precision::F32 && config.model.matmul != Matmul::Split {
+            return None;
         }
+        Some(match precision {
+            Precision::F32 if self.matrix_cores => "f32 as two f16".to_owned(),
+            Precision::F32 => "f32, not split: no matrix cores here".to_owned(),
+            _ if self.matrix_cores => precision.to_string(),
+            _ => format!("{precision}, emulated: numbers true, speed not"),
+        })
     }
 }

@@ -21,9 +21,9 @@ pub struct RankPhase {
     pub straggles: bool,
 }
 
-/// Returns the phases of the processes of one training, each with its median and its worst time. The exchange of gradients lies within
-/// backward. A process that is early waits there, so that backward is as long in every process: it names no straggler, and neither does
-/// communication.
+/// Returns the phases of the processes of one training, each with its median and its worst time. The exchange of gradients is part
+/// of backward. A process that is early waits there, so that backward takes equally long in every process. So neither backward nor communication
+/// names a straggler.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
     let reported: Vec<(u32, PhaseTimes)> = ranks
         .iter()

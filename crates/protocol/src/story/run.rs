@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::description::RunDescription;
 use super::series::{Series, ThinCurve};
 use crate::stats::robust::{quantile, sorted};
-use crate::stats::roofline::{bounding, note_peaks, top};
+use crate::stats::roofline::{bounding, top};
 use crate::stats::typical::{times_of, typical};
 use crate::{
     Event, Evidence, Finished, GradSummary, Gradients, KernelRow, KernelSummary, Lint, Memory, Num,
@@ -30,9 +30,9 @@ pub struct StepReading {
     at_ms: u64,
 }
 
-/// The figures of a run from before another run trained its weights further.
+/// The last figures of a run before another run trained its weights further.
 #[derive(Clone, Debug, PartialEq)]
-struct WhenLeft {
+struct OwnFigures {
     step: u64,
     loss: f64,
     gradients: Option<Gradients>,
@@ -71,7 +71,7 @@ pub struct RunStory {
     /// The latest rate, if it is not shown yet.
     newer: Option<Throughput>,
     pub(super) for_audience: bool,
-    /// The latest profile, which may be empty and say why.
+    /// The latest profile. An empty one has the reason.
     pub kernels: Option<StepProfile>,
     /// The latest profiles with rows, oldest first.
     pub profiles: VecDeque<StepProfile>,
@@ -89,7 +89,8 @@ pub struct RunStory {
     pub finished: Option<Finished>,
     /// The step up to which the run trained its weights; `None` until another run went on with them.
     pub(super) trained_to: Option<u64>,
-    left: Option<WhenLeft>,
+    /// `None` until another run trains the weights further.
+    own: Option<OwnFigures>,
 }
 
 impl RunStory {
@@ -122,10 +123,10 @@ impl RunStory {
     pub(super) fn begin(&mut self, description: RunDescription) {
         let trained_by_another = self.trained_to.is_some_and(|to| description.from_step > to);
         if trained_by_another
-            && self.left.is_none()
+            && self.own.is_none()
             && let Some((step, loss)) = self.loss.last()
         {
-            self.left = Some(WhenLeft {
+            self.own = Some(OwnFigures {
                 step,
                 loss,
                 gradients: self.gradients.clone(),
@@ -137,10 +138,10 @@ impl RunStory {
         self.description = description;
     }
 
-    /// Takes in an event of this run. `at_ms` is the reader's clock in milliseconds.
-    pub fn note(&mut self, event: &Event, at_ms: u64) {
+    /// Adds an event of this run to its story. `at_ms` is the reader's clock in milliseconds.
+    pub fn on_event(&mut self, event: &Event, at_ms: u64) {
         match event {
-            Event::Step(step) => self.note_step(step, at_ms),
+            Event::Step(step) => self.add_step(step, at_ms),
             Event::Throughput(throughput) => {
                 self.newer = Some(throughput.clone());
                 if self.replaces_rate(throughput, at_ms) {
@@ -160,12 +161,12 @@ impl RunStory {
             Event::Gradients(gradients) => self.gradients = Some(gradients.clone()),
             // Only the first evidence counts: later evidence, after a toggle, would change the figures that the lesson quotes.
             Event::Evidence(evidence) => match &mut self.evidence {
-                Some(seen) => seen.clocks = evidence.clocks.or(seen.clocks),
+                Some(first) => first.clocks = evidence.clocks.or(first.clocks),
                 None => self.evidence = Some(evidence.clone()),
             },
             Event::Memory(memory) => self.memory = Some(memory.clone()),
             Event::Lints { lints, .. } => self.lints.clone_from(lints),
-            Event::Calibrated { device, roof } => note_peaks(&mut self.description, device, roof),
+            Event::Calibrated { device, peaks } => self.description.update_peaks(device, peaks),
             Event::Finished(finished) => {
                 self.show_newer();
                 self.lints.clone_from(&finished.lints);
@@ -189,6 +190,7 @@ impl RunStory {
         at_ms == 0 || at_ms.saturating_sub(self.throughput_ms) >= SETTLED_MS
     }
 
+    /// Shows the latest rate.
     fn show_newer(&mut self) {
         self.throughput = self.newer.take().or(self.throughput.take());
     }
@@ -197,31 +199,31 @@ impl RunStory {
     /// refer to this peak; the throughput names the peak that was known at its time.
     pub fn peak_flops(&self) -> Option<(f64, Option<f64>)> {
         let run = &self.description;
-        let of_device = run
-            .roof
+        let device_peak = run
+            .peaks
             .as_deref()
-            .and_then(|roof| bounding(roof, run.matrix_cores))
-            .map(|roof| (roof.flops.best, roof.flops.load));
-        let of_throughput = self
+            .and_then(|peaks| bounding(peaks, run.matrix_cores))
+            .map(|peaks| (peaks.flops.best, peaks.flops.load));
+        let throughput_peak = self
             .throughput
             .as_ref()
             .and_then(|rate| Some((rate.peak_flops?, rate.peak_load)));
         // Of equal peaks, `max_by` returns the last: that of the throughput.
-        [of_device, of_throughput]
+        [device_peak, throughput_peak]
             .into_iter()
             .flatten()
             .max_by(|a, b| a.0.total_cmp(&b.0))
     }
 
-    fn note_step(&mut self, step: &Step, at_ms: u64) {
+    fn add_step(&mut self, step: &Step, at_ms: u64) {
         self.update_ledger(step, at_ms);
         if let Some(loss) = step.loss {
             self.loss.push(step.step, loss.0);
-            if self.left.is_none() {
+            if self.own.is_none() {
                 self.curve.push(step.step, loss);
             }
         }
-        // Another program may not tell how long a step took.
+        // Another program may not report the length of a step.
         if !step.profiled && step.ms > 0.0 {
             self.step_ms.push(step.step, step.ms);
             self.last_phases = step.phases.or(self.last_phases);
@@ -255,23 +257,23 @@ impl RunStory {
 
     /// Returns the step and the value of the latest loss before another run trained the weights further.
     pub fn own_loss(&self) -> Option<(u64, f64)> {
-        match &self.left {
-            Some(left) => Some((left.step, left.loss)),
+        match &self.own {
+            Some(own) => Some((own.step, own.loss)),
             None => self.loss.last(),
         }
     }
 
     /// Returns the latest gradient audit before another run trained the weights further.
     pub fn own_gradients(&self) -> Option<&Gradients> {
-        self.left
+        self.own
             .as_ref()
-            .and_then(|left| left.gradients.as_ref())
+            .and_then(|own| own.gradients.as_ref())
             .or(self.gradients.as_ref())
     }
 
-    /// Returns true if another run has trained the weights since this run began.
+    /// Returns true if another run trained the weights further since this run began.
     pub fn was_left(&self) -> bool {
-        self.left.is_some()
+        self.own.is_some()
     }
 
     /// Returns the number of steps that the run made by itself, counted from step 0 of its weights.
@@ -288,11 +290,6 @@ impl RunStory {
         }
     }
 
-    /// Returns the latest loss, finite or not.
-    pub fn latest_loss(&self) -> Option<f64> {
-        self.loss.last().map(|(_, loss)| loss)
-    }
-
     /// Returns the typical phases, or the phases of the last measured step if there are no typical ones yet.
     pub fn phases(&self) -> Option<PhaseTimes> {
         self.throughput
@@ -301,16 +298,16 @@ impl RunStory {
             .or(self.last_phases)
     }
 
-    /// Returns three clocks, and true if they belong to the step that the ledger shows. Recordings of older versions have only the clocks of
+    /// Returns the three clocks of a step, and true if it is the step that the ledger shows. Recordings of older versions have only the clocks of
     /// the evidence. A step without a device time gets that of the evidence, which is the latest profile's.
     pub fn clocks(&self) -> Option<(StepClocks, bool)> {
-        let of_evidence = self.evidence.as_ref().and_then(|evidence| evidence.clocks);
-        let Some(of_ledger) = self.ledger.and_then(|ledger| ledger.clocks) else {
-            return Some((of_evidence?, false));
+        let evidence_clocks = self.evidence.as_ref().and_then(|evidence| evidence.clocks);
+        let Some(ledger_clocks) = self.ledger.and_then(|ledger| ledger.clocks) else {
+            return Some((evidence_clocks?, false));
         };
         let clocks = StepClocks {
-            device: of_ledger.device.or_else(|| of_evidence?.device),
-            ..of_ledger
+            device: ledger_clocks.device.or_else(|| evidence_clocks?.device),
+            ..ledger_clocks
         };
         Some((clocks, true))
     }
@@ -381,13 +378,15 @@ impl RunStory {
             loss_last: Num(self.own_loss().map_or(f64::NAN, |(_, loss)| loss)),
             ln_vocab,
             entropy: run.entropy,
-            samples_per_s: throughput.map(|t| t.samples_per_s),
-            tokens_per_s: throughput.map(|t| t.tokens_per_s),
-            enqueue_samples_per_s: throughput.and_then(|t| t.enqueue_samples_per_s),
-            step_ms: throughput.map(|t| t.step_ms),
+            samples_per_s: throughput.map(|rate| rate.samples_per_s),
+            tokens_per_s: throughput.map(|rate| rate.tokens_per_s),
+            enqueue_samples_per_s: throughput.and_then(|rate| rate.enqueue_samples_per_s),
+            step_ms: throughput.map(|rate| rate.step_ms),
             phases_ms: self.phases(),
-            clock: throughput.map(|t| t.clock.clone()).unwrap_or_default(),
-            state: throughput.map(|t| t.state).unwrap_or_default(),
+            clock: throughput
+                .map(|rate| rate.clock.clone())
+                .unwrap_or_default(),
+            state: throughput.map(|rate| rate.state).unwrap_or_default(),
             grad: self
                 .own_gradients()
                 .map(GradSummary::from)
@@ -413,13 +412,13 @@ impl RunStory {
                 ..KernelSummary::default()
             };
         };
-        let roof = self.description.roof.as_deref();
+        let peaks = self.description.peaks.as_deref();
         KernelSummary {
             launches_per_step: kernels.launches,
             unique: kernels.unique,
             device_ms: kernels.device_ms,
             coverage: kernels.coverage,
-            top: kernels.rows.iter().map(|row| top(row, roof)).collect(),
+            top: kernels.rows.iter().map(|row| top(row, peaks)).collect(),
             // The times of a single profile are no medians.
             profiles: match self.profiles.len() {
                 0 | 1 => 0,

@@ -185,7 +185,7 @@ const THIN: usize = 400;
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThinCurve {
     pub points: Vec<(u64, Num)>,
-    /// The distance of two points in steps; 0 stands for 1.
+    /// The distance of two points in steps. Before the first thinning it is 0, which means 1.
     pub every: u64,
 }
 
@@ -267,7 +267,7 @@ mod tests {
     #[test]
     fn memory_stays_bounded_with_a_gap_after_each_step() {
         let mut series = Series::default();
-        (0..100_000).for_each(|i| series.push(i * 2, 1.0));
+        (0..100_000).for_each(|index| series.push(index * 2, 1.0));
         assert!(series.held() <= RECENT + BUCKETS);
     }
 }

@@ -30,7 +30,7 @@ fn make_steps(story: &mut StreamStory, slot: Slot, steps: std::ops::Range<u64>) 
             loss: Some(Num(7.0 - step as f64 / 1000.0)),
             ..Step::default()
         };
-        story.hear(&Event::Step(step), 0);
+        story.on_event(&Event::Step(step), 0);
     }
 }
 
@@ -139,7 +139,7 @@ fn a_summary_of_a_run_that_went_on_has_the_first_loss_of_the_whole_run() {
         first_step: 60,
         ..Finished::default()
     };
-    story.hear(&Event::Finished(Box::new(finished)), 0);
+    story.on_event(&Event::Finished(Box::new(finished)), 0);
 
     assert_eq!(first_loss_in_summary(&story, Slot::A), (0, Num(7.0)));
 }
@@ -152,7 +152,7 @@ fn story_of_pairs(pair: &Pair) -> StreamStory {
     story.begin(side_of_pairs(Slot::B, "b"), 0);
     make_steps(&mut story, Slot::A, 0..5);
     make_steps(&mut story, Slot::B, 0..5);
-    story.hear(&Event::Pair(pair.clone()), 0);
+    story.on_event(&Event::Pair(pair.clone()), 0);
     story
 }
 
@@ -227,7 +227,7 @@ fn our_own_description_comes_back_whole() {
         entropy: Some(3.0),
         forward_flops: 4.0,
         from_step: 5,
-        roof: None,
+        peaks: None,
         paired: false,
         matrix_cores: true,
         request: 7,
@@ -250,7 +250,7 @@ fn run_of_another_program() -> RunDescription {
 /// Returns the story of a training of another program: two steps with phases, a gradient audit and a memory reading.
 fn story_of_another_program() -> StreamStory {
     let mut story = StreamStory::default();
-    story.hear(
+    story.on_event(
         &Event::Hello(Hello {
             date: "2026-11-27".to_owned(),
             ..Hello::default()
@@ -266,7 +266,7 @@ fn story_of_another_program() -> StreamStory {
             phases: Some(PhaseTimes::from_parts([2.0, 5.0, 1.0], 10.0)),
             ..Step::default()
         };
-        story.hear(&Event::Step(step), 0);
+        story.on_event(&Event::Step(step), 0);
     }
     let gradients = Gradients {
         step: 301,
@@ -275,12 +275,12 @@ fn story_of_another_program() -> StreamStory {
         params_pct: 75.0,
         ..Gradients::default()
     };
-    story.hear(&Event::Gradients(gradients), 0);
+    story.on_event(&Event::Gradients(gradients), 0);
     let memory = Memory {
         peak_bytes: Some(1),
         ..Memory::default()
     };
-    story.hear(&Event::Memory(memory), 0);
+    story.on_event(&Event::Memory(memory), 0);
     story
 }
 
@@ -351,15 +351,15 @@ fn a_share_refers_to_the_best_known_peak() {
         peak_flops: Some(99e9),
         ..Throughput::default()
     };
-    run.note(&Event::Throughput(throughput), 0);
+    run.on_event(&Event::Throughput(throughput), 0);
     assert_eq!(run.peak_flops(), Some((99e9, None)));
     for (measured, best) in [(195e9, 195e9), (120e9, 195e9)] {
-        let roof = Roof {
+        let peaks = Peaks {
             flops: rate(measured),
-            ..Roof::default()
+            ..Peaks::default()
         };
         let device = device.clone();
-        run.note(&Event::Calibrated { device, roof }, 0);
+        run.on_event(&Event::Calibrated { device, peaks }, 0);
         assert_eq!(run.peak_flops(), Some((best, None)));
     }
 }
@@ -370,7 +370,7 @@ fn report_throughput(run: &mut RunStory, at_ms: u64, samples_per_s: f64) -> Opti
         samples_per_s,
         ..Throughput::default()
     };
-    run.note(&Event::Throughput(throughput), at_ms);
+    run.on_event(&Event::Throughput(throughput), at_ms);
     run.throughput.as_ref().map(|shown| shown.samples_per_s)
 }
 
@@ -390,7 +390,7 @@ fn a_finished_run_shows_its_latest_speed() {
         report_throughput(&mut run, 4000, samples_per_s);
     }
 
-    run.note(&Event::Finished(Box::default()), 4000);
+    run.on_event(&Event::Finished(Box::default()), 4000);
 
     let shown = run.throughput.map(|throughput| throughput.samples_per_s);
     assert_eq!(shown, Some(172.0));
@@ -398,10 +398,10 @@ fn a_finished_run_shows_its_latest_speed() {
 
 fn run_with_peaks() -> RunDescription {
     RunDescription {
-        roof: Some(Box::new(Roof {
+        peaks: Some(Box::new(Peaks {
             flops: rate(200e9),
             bytes: rate(20e9),
-            ..Roof::default()
+            ..Peaks::default()
         })),
         ..RunDescription::default()
     }
@@ -434,7 +434,7 @@ fn a_quick_step_is_not_announced() {
 }
 
 #[test]
-fn figures_of_pairs_tell_how_many_pairs_they_include() {
+fn figures_of_pairs_have_the_number_of_pairs_that_they_include() {
     let mut pair = Pair {
         n: 15,
         ratio: 1.009,

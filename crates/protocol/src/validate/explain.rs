@@ -47,7 +47,9 @@ pub(super) fn syntax(original: &str, filled: &FilledTemplate, found: &ParseError
 fn largest_type(text: &str) -> Range<usize> {
     const ARRAY: &str = "array<";
     let code = without_comments(text);
-    let (mut most, mut place, mut start) = (0, 0..0, 0);
+    let mut most = 0;
+    let mut place = 0..0;
+    let mut start = 0;
     for line in code.split_inclusive('\n') {
         let arrays = line.matches(ARRAY).count();
         if arrays > most {
@@ -74,14 +76,14 @@ pub(super) fn invalid(
         .spans()
         .find_map(|(span, _)| span.to_range())
         .unwrap_or(0..0);
-    let message = plain(&reason.to_string());
+    let message = in_plain_words(&reason.to_string());
     let offending = filled.text.get(range.clone()).unwrap_or("");
     let instead = advice(&message, offending, &filled.text).unwrap_or_default();
     error(original, &filled.origin(&range), message, instead)
 }
 
 /// Returns the validator's message without its internal indices (` [12]`), and with the type names of WGSL.
-fn plain(text: &str) -> String {
+fn in_plain_words(text: &str) -> String {
     let mut pieces = text.split(" [");
     let mut message = pieces.next().unwrap_or_default().to_owned();
     for piece in pieces {
@@ -99,17 +101,19 @@ fn plain(text: &str) -> String {
     message
 }
 
-#[rustfmt::skip] // One line for each.
+#[rustfmt::skip] // A table reads best with one line for each phrase.
 /// Phrases and types in the validator's messages, each with plain text that means it.
 const PHRASES: &[(&str, &str)] = &[
     ("Scalar(Scalar { kind: Sint, width: 4 })", "i32"),
     ("Scalar(Scalar { kind: Uint, width: 4 })", "u32"),
     ("Scalar(Scalar { kind: Float, width: 4 })", "f32"),
     ("Scalar(Scalar { kind: Bool, width: 1 })", "bool"),
-    ("The type of doesn't match the type stored in", "the value and the variable it is stored in have different types"),
+    ("The type of doesn't match the type stored in",
+     "the value and the variable it is stored in have different types"),
     ("Abstract types may only appear in constant expressions", "the types do not match here"),
     ("The `if` condition is not", "the condition of this `if` is not"),
-    ("Shader requires capability Capabilities(SHADER_FLOAT16_IN_FLOAT32)", "not every device rounds to f16"),
+    ("Shader requires capability Capabilities(SHADER_FLOAT16_IN_FLOAT32)",
+     "not every device rounds to f16"),
     ("Shader requires capability", "not every device has"),
     (" can't work with (of type ", " cannot work with "),
     (") and (of type ", " and "),
@@ -117,8 +121,7 @@ const PHRASES: &[(&str, &str)] = &[
 
 /// Returns what to write instead; `None` for a mistake that is not among the frequent ones.
 fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
-    let says = |piece: &str| message.contains(piece);
-    if says("no definition in scope") {
+    if message.contains("no definition in scope") {
         let known = words(text).filter(|word| *word != offending);
         let near = nearest(offending, known.chain(BUILTINS.split(' ')));
         return Some(format!(
@@ -127,15 +130,16 @@ fn advice(message: &str, offending: &str, text: &str) -> Option<String> {
     }
     ADVICE
         .iter()
-        .find(|(pieces, _)| pieces.iter().any(|piece| says(piece)))
+        .find(|(pieces, _)| pieces.iter().any(|piece| message.contains(piece)))
         .map(|(_, advice)| (*advice).to_owned())
 }
 
-#[rustfmt::skip] // One line for each.
-/// Pieces of a message, and what to write instead where it has one of them.
+#[rustfmt::skip] // A table reads best with one line for each mistake.
+/// What to write instead, if a message has one of these pieces. The first match counts.
 const ADVICE: &[(&[&str], &str)] = &[
     (&["type is too large"], "a smaller array; large data belongs in a buffer"),
-    (&["recursive", "cyclic"], "a loop: WGSL functions may not call themselves, directly or through others"),
+    (&["recursive", "cyclic"],
+     "a loop: WGSL functions may not call themselves, directly or through others"),
     (&["unknown type"], "f32, u32, i32, bool, vec4<f32>, array<f32, 64>…"),
     (&["automatic conversions", "have different types", "do not match", "cannot work with"],
      "the same type on both sides: 1.0 is f32, 1u is u32, 1 is either; f32(x) and u32(x) convert"),
@@ -148,7 +152,8 @@ const ADVICE: &[(&[&str], &str)] = &[
     (&["expected `;`"], "a `;` at the end of the statement before"),
     (&["invalid left-hand side"], "`var` instead of `let` where it is declared"),
     (&["which can't be passed into functions"],
-     "the name of the variable in the function itself; pointers to variables of a function may be passed"),
+     "the name of the variable in the function itself; \
+      pointers to variables of a function may be passed"),
     (&["not every device"], "f32, u32, i32 and bool"),
     (&["Division by zero"], "a divisor that is not 0"),
 ];

@@ -69,6 +69,7 @@ impl Source<'_> {
         Ok(())
     }
 
+    /// Refuses arrays that are larger than any memory except a buffer.
     fn check_types(&self, module: &Module) -> Result<(), KernelError> {
         for (handle, ty) in module.types.iter() {
             let TypeInner::Array {
@@ -82,7 +83,9 @@ impl Source<'_> {
             let bytes = u64::from(count.get()) * u64::from(stride);
             if bytes > MAX_TYPE_BYTES {
                 let message = format!(
-                    "an array of {count} elements, {bytes} bytes; at most {MAX_TYPE_BYTES} are compiled, and the variables of an invocation may have {MAX_PRIVATE_BYTES}"
+                    "an array of {count} elements, {bytes} bytes; \
+                     at most {MAX_TYPE_BYTES} are compiled, \
+                     and the variables of an invocation may have {MAX_PRIVATE_BYTES}"
                 );
                 let instead = "a smaller array; large data belongs in a buffer";
                 let span = module.types.get_span(handle);
@@ -96,6 +99,9 @@ impl Source<'_> {
     }
 
     /// Returns the number of instructions of a function. `lengths` has those of the functions that it may call.
+    ///
+    /// # Errors
+    /// Fails if the function has too many instructions or branches.
     fn check_function(
         &self,
         module: &Module,
@@ -117,7 +123,9 @@ impl Source<'_> {
             .fold(block_length(&function.body, lengths), u64::saturating_add);
         if length > MAX_LENGTH {
             let message = format!(
-                "this function is {length} instructions long, because a driver copies every called function and constructor into it; at most {MAX_LENGTH} are allowed"
+                "this function is {length} instructions long, \
+                 because a driver copies every called function and constructor into it; \
+                 at most {MAX_LENGTH} are allowed"
             );
             let instead = "a loop instead of calls that multiply, and smaller constructors";
             return refuse(message, instead);
@@ -125,7 +133,8 @@ impl Source<'_> {
         let branches = branches(&function.body);
         if branches > MAX_BRANCHES {
             let message = format!(
-                "this function has {branches} branches, cases and loops; at most {MAX_BRANCHES} are compiled"
+                "this function has {branches} branches, cases and loops; \
+                 at most {MAX_BRANCHES} are compiled"
             );
             return refuse(message, "a loop or arithmetic instead of so many cases");
         }
@@ -140,7 +149,9 @@ impl Source<'_> {
         let too_long = x > most_x || y > most_y || z > most_z;
         if too_long || total > MAX_INVOCATIONS.into() || total == 0 {
             let message = format!(
-                "a workgroup of {x} × {y} × {z} = {total} invocations; every device supports up to {MAX_INVOCATIONS}, and up to {most_x} × {most_y} × {most_z} along x, y and z"
+                "a workgroup of {x} × {y} × {z} = {total} invocations; \
+                 every device supports up to {MAX_INVOCATIONS}, \
+                 and up to {most_x} × {most_y} × {most_z} along x, y and z"
             );
             let instead = "@workgroup_size(64), or (16, 16) for a matrix";
             return Err(self.error(&self.first_of(&["@workgroup_size"]), message, instead));
@@ -148,7 +159,10 @@ impl Source<'_> {
         Ok(())
     }
 
-    /// Returns the bytes of workgroup memory. It is an error if they, or the variables of an invocation, are more than a device has.
+    /// Returns the bytes of workgroup memory.
+    ///
+    /// # Errors
+    /// Fails if a device may have less workgroup memory, or less memory for the variables of an invocation.
     pub(super) fn workgroup_bytes(
         &self,
         module: &Module,
@@ -174,7 +188,7 @@ impl Source<'_> {
             }
         }
         let shape = &self.shape.label;
-        let (most, who) = if self.shape.is_drawn() {
+        let (most, devices) = if self.shape.is_drawn() {
             (MAX_DRAWN_BYTES, "most devices have")
         } else {
             (MAX_WORKGROUP_BYTES, "every device has")
@@ -182,13 +196,14 @@ impl Source<'_> {
         if shared.bytes > most {
             let bytes = shared.bytes;
             let message =
-                format!("{bytes} bytes of workgroup memory in shape `{shape}`; {who} {most}");
+                format!("{bytes} bytes of workgroup memory in shape `{shape}`; {devices} {most}");
             return Err(self.error(&bytes_of(shared.last), message, "smaller tiles"));
         }
         if private.bytes > MAX_PRIVATE_BYTES {
             let bytes = private.bytes;
             let message = format!(
-                "{bytes} bytes of variables for each invocation in shape `{shape}`; up to {MAX_PRIVATE_BYTES} are allowed"
+                "{bytes} bytes of variables for each invocation in shape `{shape}`; \
+                 up to {MAX_PRIVATE_BYTES} are allowed"
             );
             let instead = "smaller arrays, or workgroup memory";
             return Err(self.error(&bytes_of(private.last), message, instead));
@@ -196,7 +211,10 @@ impl Source<'_> {
         Ok(shared.bytes)
     }
 
-    /// Returns the number of workgroups along x, y and z. It is an error if a device may not launch that number.
+    /// Returns the number of workgroups along x, y and z.
+    ///
+    /// # Errors
+    /// Fails if a device may not launch that number.
     pub(super) fn grid(
         &self,
         spec: &KernelSpec,
@@ -209,7 +227,8 @@ impl Source<'_> {
             if groups > MAX_WORKGROUPS {
                 let shape = &self.shape.label;
                 let message = format!(
-                    "shape `{shape}` needs {groups} workgroups along {axis}; every device launches up to {MAX_WORKGROUPS} along each axis"
+                    "shape `{shape}` needs {groups} workgroups along {axis}; \
+                     every device launches up to {MAX_WORKGROUPS} along each axis"
                 );
                 let instead = format!("a larger workgroup along {axis}");
                 return Err(self.error(&self.first_of(&["@workgroup_size"]), message, instead));
@@ -223,7 +242,7 @@ impl Source<'_> {
 #[derive(Default)]
 struct MemoryUse {
     bytes: u64,
-    /// The last variable: the place that an error shows.
+    /// The last variable. An error names its place.
     last: Span,
 }
 

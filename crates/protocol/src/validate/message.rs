@@ -19,7 +19,7 @@ pub fn error(
     let start = original.floor_char_boundary(range.start);
     let end = original.floor_char_boundary(range.end).max(start);
     let before = &original[..start];
-    let line_start = before.rfind('\n').map_or(0, |at| at + 1);
+    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
     let line = 1 + before.matches('\n').count();
     let first = original[start..end].lines().next().unwrap_or("");
     // A control character has no width and no meaning here; the message names it.

@@ -1,4 +1,4 @@
-//! Holds a kernel's text against its exercise: the extensions that it may enable, its entry point and its buffers.
+//! Compares a kernel's text with its exercise: the extensions that it may enable, its entry point and its buffers.
 
 use naga::valid::ModuleInfo;
 use naga::{
@@ -30,7 +30,8 @@ impl Source<'_> {
 
     /// Returns the only entry point, a compute kernel that is called `main`.
     pub(super) fn entry<'m>(&self, module: &'m Module) -> Result<&'m EntryPoint, KernelError> {
-        const MAIN: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) id: vec3<u32>) { … }";
+        const MAIN: &str = "@compute @workgroup_size(64) fn main(@builtin(global_invocation_id) \
+                            id: vec3<u32>) { … }";
         const ONE: &str = "one @compute fn main, and plain functions that it calls";
         let entry = match module.entry_points.as_slice() {
             [entry] => entry,
@@ -82,10 +83,8 @@ impl Source<'_> {
     ) -> Result<(), KernelError> {
         let expected = |index: usize| {
             let KernelBinding { name, element, .. } = &spec.bindings[index];
-            let element = element.into_str();
-            format!(
-                "@group(0) @binding({index}) var<storage, read_write> {name}: array<{element}>;"
-            )
+            let word = element.into_str();
+            format!("@group(0) @binding({index}) var<storage, read_write> {name}: array<{word}>;")
         };
         let last = spec.bindings.len().saturating_sub(1);
         let mut found = vec![None; spec.bindings.len()];
@@ -102,7 +101,8 @@ impl Source<'_> {
             let group = place.group;
             if group != 0 || index > last {
                 let message = format!(
-                    "`{name}` is @group({group}) @binding({index}); this exercise has @group(0) and bindings 0 to {last}"
+                    "`{name}` is @group({group}) @binding({index}); \
+                     this exercise has @group(0) and bindings 0 to {last}"
                 );
                 return wrong(message, expected(index.min(last)));
             }
@@ -114,7 +114,8 @@ impl Source<'_> {
             if !matches!(variable.space, AddressSpace::Storage { access } if access.contains(both))
             {
                 let message = format!(
-                    "`{name}` is not var<storage, read_write>: buffers share memory here, so every buffer is bound that way"
+                    "`{name}` is not var<storage, read_write>: \
+                     buffers share memory here, so every buffer is bound that way"
                 );
                 return wrong(message, expected(index));
             }
@@ -133,7 +134,7 @@ impl Source<'_> {
         }
     }
 
-    /// Checks that the entry point uses every buffer: a compiler removes an unused one, and the numbers of the others no longer fit.
+    /// Checks that the entry point uses every buffer. A compiler removes an unused buffer, and the numbers of the others then no longer fit.
     pub(super) fn check_bindings_used(
         &self,
         module: &Module,
@@ -154,7 +155,8 @@ impl Source<'_> {
                 KernelRole::Out | KernelRole::InOut => "written",
             };
             let message = format!(
-                "`{name}` is never {missing}: an unused binding is removed, and the buffers no longer match"
+                "`{name}` is never {missing}: an unused binding is removed, \
+                 and the buffers no longer match"
             );
             let count = spec.bindings.len();
             let instead = format!("a kernel that uses each of its {count} buffers");

@@ -16,41 +16,46 @@ pub fn too_large(length: u64) -> KernelError {
     )
 }
 
-/// Returns the text with each byte of its comments replaced by a space. Line breaks stay, so that places in it are places in the text.
+/// Returns the text with each byte of its comments replaced by a space. Line breaks stay, so that each byte of the code keeps its place.
 pub fn without_comments(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
-    let (mut at, mut depth) = (0, 0);
-    let mut line = false;
-    while at < bytes.len() {
-        let pair = (bytes[at], bytes.get(at + 1).copied().unwrap_or(b' '));
-        let wide = !line && (pair == (b'/', b'*') || depth > 0 && pair == (b'*', b'/'));
+    let mut index = 0;
+    // The number of block comments that are open here. They may be nested.
+    let mut depth = 0;
+    let mut in_line_comment = false;
+    while index < bytes.len() {
+        let pair = (bytes[index], bytes.get(index + 1).copied().unwrap_or(b' '));
+        let is_delimiter =
+            !in_line_comment && (pair == (b'/', b'*') || depth > 0 && pair == (b'*', b'/'));
         match pair {
-            (b'\n', _) => line = false,
-            (b'/', b'*') if !line => depth += 1,
-            (b'/', b'/') if depth == 0 => line = true,
+            (b'\n', _) => in_line_comment = false,
+            (b'/', b'*') if !in_line_comment => depth += 1,
+            (b'/', b'/') if depth == 0 => in_line_comment = true,
             _ => {}
         }
-        let end = (at + if wide { 2 } else { 1 }).min(bytes.len());
-        if (line || depth > 0) && bytes[at] != b'\n' {
-            bytes[at..end].fill(b' ');
+        let width = if is_delimiter { 2 } else { 1 };
+        let end = (index + width).min(bytes.len());
+        if (in_line_comment || depth > 0) && bytes[index] != b'\n' {
+            bytes[index..end].fill(b' ');
         }
-        if wide && pair == (b'*', b'/') {
+        if is_delimiter && pair == (b'*', b'/') {
             depth -= 1;
         }
-        at = end;
+        index = end;
     }
     String::from_utf8(bytes).unwrap_or_else(|_| text.to_owned())
 }
 
 /// Returns the bytes of the longest run of characters that `belongs` accepts.
 pub fn longest(text: &str, belongs: impl Fn(char) -> bool) -> Range<usize> {
-    let (mut longest, mut start) = (0..0, 0);
-    for (at, c) in text.char_indices().chain([(text.len(), '\n')]) {
+    let mut longest = 0..0;
+    let mut start = 0;
+    for (offset, c) in text.char_indices().chain([(text.len(), '\n')]) {
         if !belongs(c) {
-            if at - start > longest.len() {
-                longest = start..at;
+            if offset - start > longest.len() {
+                longest = start..offset;
             }
-            start = at + c.len_utf8();
+            start = offset + c.len_utf8();
         }
     }
     longest
@@ -58,9 +63,10 @@ pub fn longest(text: &str, belongs: impl Fn(char) -> bool) -> Range<usize> {
 
 /// Returns the place of the first bracket that is nested in `most` others or more; `None` if there is none.
 pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
-    let (mut depth, mut types) = (0_usize, 0_usize);
+    let mut depth = 0_usize;
+    let mut types = 0_usize;
     let mut before = ' ';
-    for (at, c) in code.char_indices() {
+    for (offset, c) in code.char_indices() {
         match c {
             '(' | '[' | '{' => depth += 1,
             // The bracket of a type, or a comparison, which ends with its statement.
@@ -71,7 +77,7 @@ pub fn nested_deeper(code: &str, most: usize) -> Option<usize> {
             _ => {}
         }
         if depth + types > most {
-            return Some(at);
+            return Some(offset);
         }
         before = c;
     }

@@ -44,7 +44,7 @@ fn state() -> impl Strategy<Value = TimingState> {
     ]
 }
 
-fn roof(peak: f64) -> Roof {
+fn equal_peaks(peak: f64) -> Peaks {
     let rate = Rate {
         best: peak,
         median: peak,
@@ -53,7 +53,7 @@ fn roof(peak: f64) -> Roof {
         n: 9,
         load: Some(0.5),
     };
-    Roof {
+    Peaks {
         matrix_cores: None,
         flops: rate,
         bytes: rate,
@@ -80,7 +80,7 @@ fn kernels() -> impl Strategy<Value = StepProfile> {
                 calls,
                 ms,
                 slices: (0..u64::from(calls % 3))
-                    .map(|at| (at, u64::from(layers)))
+                    .map(|start| (start, u64::from(layers)))
                     .collect(),
                 flops: Some(flops),
                 bytes: (bytes > 0.0).then_some(bytes),
@@ -320,7 +320,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 entropy,
                 forward_flops: 1e12,
                 from_step: parameters,
-                roof: entropy.map(roof).map(Box::new),
+                peaks: entropy.map(equal_peaks).map(Box::new),
                 paired: tensors % 2 == 1,
                 matrix_cores: tensors % 3 == 1,
                 request: u64::from(tensors),
@@ -376,7 +376,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
                 driver: note.clone(),
                 timestamps,
                 note,
-                roof: None,
+                peaks: None,
             }
         });
     let failed_kind = prop_oneof![
@@ -423,7 +423,7 @@ pub(crate) fn event() -> impl Strategy<Value = Event> {
         pair().prop_map(Event::Pair),
         slot().prop_map(|slot| Event::Paused { slot }),
         slot().prop_map(|slot| Event::Resumed { slot }),
-        finished().prop_map(|f| Event::Finished(Box::new(f))),
+        finished().prop_map(|summary| Event::Finished(Box::new(summary))),
         (failed_kind, text(), any::<u64>()).prop_map(|(kind, reason, request)| {
             Event::Failed(Failed {
                 kind,

@@ -16,7 +16,11 @@ pub(crate) fn number() -> impl Strategy<Value = f64> {
 }
 
 pub(crate) fn num() -> impl Strategy<Value = Num> {
-    prop_oneof![4 => number().prop_map(Num), 1 => Just(Num(f64::INFINITY)), 1 => Just(Num(f64::NEG_INFINITY))]
+    prop_oneof![
+        4 => number().prop_map(Num),
+        1 => Just(Num(f64::INFINITY)),
+        1 => Just(Num(f64::NEG_INFINITY))
+    ]
 }
 
 pub(crate) fn text() -> impl Strategy<Value = String> {
@@ -43,8 +47,8 @@ pub(crate) fn config() -> impl Strategy<Value = RunConfig> {
     )
         .prop_map(|(preset, changes)| {
             let mut config = RunConfig::preset(preset);
-            for (at, pick, x) in changes {
-                let knob = &KNOBS[at];
+            for (index, pick, x) in changes {
+                let knob = &KNOBS[index];
                 let value = match knob.kind {
                     ValueKind::Choice(names) => {
                         KnobValue::Text(names[pick as usize % names.len()].to_owned())

@@ -6,19 +6,19 @@ use super::weights::{self, Weight};
 use crate::ops::Parameter;
 use protocol::config::{ModelConfig, Qkv, Swiglu};
 
-/// The parameters of the model are in the order of the weights.
+/// The parameters of a model, in the order of [`weights::names`]. Where one product reads several weights, they are joined.
 #[derive(Clone, Debug)]
 pub(super) struct Parameters {
     pub all: Vec<Parameter>,
-    /// A block has one matrix for query, key and value, or one matrix for each of them. The same is true of gate and up.
+    /// The number of matrices of a block that give query, key and value: 3, or 1 if they are joined.
     qkv: usize,
+    /// The number of matrices of a block that give gate and up: 2, or 1 if they are joined.
     gate_up: usize,
 }
 
 /// The parameters of one block.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Block<'a> {
-    /// These matrices give query, key and value.
     pub qkv: Projections<'a, 3>,
     pub o: &'a Parameter,
     pub gate_up: Projections<'a, 2>,
@@ -27,7 +27,7 @@ pub(super) struct Block<'a> {
     pub norm2: &'a Parameter,
 }
 
-/// The projections of one input are `N` matrices, or one matrix with the rows of all `N`.
+/// `N` projections of one input: `N` matrices, or one matrix with the rows of all `N`.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Projections<'a, const N: usize> {
     Separate(&'a [Parameter; N]),
@@ -44,10 +44,10 @@ impl Parameters {
         initial: &[Weight],
         device: &Device,
     ) -> anyhow::Result<Self> {
-        let have = initial.iter().map(|weight| (&weight.name, &weight.shape));
+        let given = initial.iter().map(|weight| (&weight.name, &weight.shape));
         let expected = weights::names(config);
         anyhow::ensure!(
-            have.eq(expected.iter().map(|(name, shape)| (name, shape))),
+            given.eq(expected.iter().map(|(name, shape)| (name, shape))),
             "the weights do not fit the configuration's shapes"
         );
         let qkv = match config.qkv {
@@ -58,7 +58,8 @@ impl Parameters {
             Swiglu::Separate | Swiglu::NaiveKernel => 2,
             Swiglu::FusedGateUp | Swiglu::FusedActivation => 1,
         };
-        let (mut all, mut rest) = (Vec::new(), initial);
+        let mut all = Vec::new();
+        let mut rest = initial;
         while let Some(first) = rest.first() {
             let (count, name) = match &first.name {
                 q if qkv == 1 && q.contains("q_proj") => (3, q.replace("q_proj", "qkv_proj")),
@@ -84,15 +85,16 @@ impl Parameters {
         &self.all[self.all.len() - 1]
     }
 
+    /// Returns the parameters of each block, from the first block to the last.
     pub(super) fn blocks(&self) -> impl Iterator<Item = Block<'_>> {
-        let of_blocks = &self.all[1..self.all.len() - 1];
-        let blocks = of_blocks.chunks_exact(self.qkv + self.gate_up + 4);
-        blocks.map(|all| {
-            let (qkv, rest) = all.split_at(self.qkv);
-            let (gate_up, last) = rest[1..].split_at(self.gate_up);
+        let in_blocks = &self.all[1..self.all.len() - 1];
+        let blocks = in_blocks.chunks_exact(self.qkv + self.gate_up + 4);
+        blocks.map(|block| {
+            let (qkv, after_qkv) = block.split_at(self.qkv);
+            let (gate_up, last) = after_qkv[1..].split_at(self.gate_up);
             Block {
                 qkv: Projections::from_parameters(qkv),
-                o: &rest[0],
+                o: &after_qkv[0],
                 gate_up: Projections::from_parameters(gate_up),
                 down: &last[0],
                 norm1: &last[1],

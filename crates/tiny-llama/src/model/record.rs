@@ -1,4 +1,4 @@
-//! What goes into a forward pass, and what it saw.
+//! The tokens that go into a forward pass, and the record of what it computed on the way.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
@@ -7,7 +7,7 @@ use crate::data::Batch;
 /// A record of what a forward pass computed on the way to its result.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardRecord {
-    /// These are the residual streams `[n, hidden]` after the embedding and after each block.
+    /// The residual streams `[n, hidden]` after the embedding and after each block.
     pub residual: Vec<Tensor<2>>,
 }
 
@@ -21,10 +21,10 @@ pub struct Tokens {
 impl Tokens {
     /// Copies a batch to the device.
     pub fn new(batch: &Batch, device: &Device) -> Self {
-        let device = device.clone().inner();
+        let plain_device = device.clone().inner();
         let [inputs, targets] = [&batch.inputs, &batch.targets].map(|tokens| {
             let data = TensorData::new(tokens.clone(), [tokens.len()]);
-            Tensor::<1, Int>::from_data(data, (&device, DType::I32)) // [n]
+            Tensor::<1, Int>::from_data(data, (&plain_device, DType::I32)) // [n]
         });
         Self { inputs, targets }
     }

@@ -1,5 +1,5 @@
-//! Named initial weights on the host. One seeded generator per name, so every device, and both sides of a
-//! comparison, start from the same numbers whatever their projections look like.
+//! Initial weights on the host. Each weight is drawn by a generator of its own, which is seeded with the weight's name. So every device,
+//! and both sides of a comparison, start from equal numbers, whether their projections are joined or separate.
 
 use rayon::prelude::*;
 
@@ -14,7 +14,8 @@ pub struct Weight {
     pub values: Vec<f32>,
 }
 
-/// Returns the name and the shape of every weight in the model's order. Projections are separate weights.
+/// Returns the name and the shape of every weight in the model's order. Projections are separate
+/// weights here.
 pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
     let kv = m.hidden / m.heads * m.kv_heads;
     let mut all = vec![("embedding.weight".to_owned(), [m.vocab, m.hidden])];
@@ -36,8 +37,8 @@ pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
 }
 
 /// Returns the initial weights by the configuration's rule. The rule `library-default` is burn's: the embedding is N(0, 1), linear layers
-/// are uniform within ±1/√fan_in (Kaiming with gain 1/√3), and norm gains are 1. Each weight has a generator of its own, so that threads
-/// draw weights side by side and change no number.
+/// are uniform within ±1/√fan_in (Kaiming with gain 1/√3), and norm gains are 1. Threads draw
+/// the weights side by side.
 pub fn initial(m: &ModelConfig, seed: u64) -> Vec<Weight> {
     names(m)
         .into_par_iter()

@@ -2,7 +2,7 @@
 
 use super::{Cost, Float, Kernels, Operation};
 
-/// This operation computes y = a + b; both are `[n, d]`.
+/// The operation y = a + b; all three are `[n, d]`.
 #[derive(Clone, Debug)]
 pub struct Add;
 

@@ -2,8 +2,9 @@
 //! 1706.03762; Ainslie et al., 2023, arXiv 2305.13245).
 //!
 //! With P the probabilities and dP = dO·vᵀ: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
-//! Versions: composed (scores in memory, library primitives), kernel (one kernel that reads explicit strides, stage 2), flash
-//! (scores stay in tiles, online softmax; Dao et al., 2022, arXiv 2205.14135).
+//!
+//! There are three versions. `composed` keeps the scores in memory and uses the library's primitives. `kernel`, of stage 2, is one kernel that
+//! reads q, k and v by explicit strides. `flash` keeps scores in tiles, with an online softmax (Dao et al., 2022, arXiv 2205.14135).
 
 mod fused_cpu;
 mod fused_gpu;
@@ -25,22 +26,22 @@ use protocol::config::{Attention as Version, KvLayout};
 /// The tensors that the forward pass saves for the backward pass.
 #[derive(Clone, Debug)]
 pub enum Saved<T> {
-    /// These are output and logsumexp. The backward pass computes the scores again, tile by tile.
+    /// The inputs, the output and the logsumexp of the scores. The backward pass computes the scores again, tile by tile.
     Flash { rows: QkvRows<T>, out: T, lse: T },
-    /// These are the probabilities; `None` if one of our kernels computed the scores.
+    /// The inputs and the probabilities, which are `None` if stage 2's kernel computed the output.
     Scores {
         qkv: [T; 3],
         probabilities: Option<T>,
     },
 }
 
-/// Each device has kernels of its own for attention, in which scores stay in tiles.
+/// A device's own kernels for flash attention.
 pub trait FusedAttention: Backend {
-    /// Output `[n, heads·dh]`, and logsumexp of the scores for each row and head; `None` if no kernel fits the sizes. With `half` the
-    /// products take f16, which requires `fused_gpu::matrix_cores::fits`.
+    /// Returns the output `[n, heads·dh]`, and the logsumexp of the scores of each row and head; `None` if no kernel fits the sizes. With
+    /// `half` the rows are f16 on matrix cores, for which `fused_gpu::matrix_cores::fits` must be true.
     fn forward(rows: &QkvRows<Float<Self>>, sizes: Heads, half: bool) -> Option<[Float<Self>; 2]>;
-    /// dq, dk and dv in the form of `rows`, from output, logsumexp and the output's gradient. With `tables`, cos and sin, the gradients
-    /// are those of q and k before their rotation by these tables.
+    /// Returns dq, dk and dv in the form of `rows`. `saved` are the output, the logsumexp and the gradient of the output. With `tables`, cos
+    /// and sin, q and k were rotated, and dq and dk are rotated back.
     fn backward(
         rows: &QkvRows<Float<Self>>,
         saved: [Float<Self>; 3],
@@ -49,10 +50,10 @@ pub trait FusedAttention: Backend {
     ) -> QkvRows<Float<Self>>;
 }
 
-/// Each device has a naive kernel for stage 2.
+/// A device's naive kernel for stage 2.
 pub trait NaiveAttention: Backend {
-    /// q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, views with any strides → `[n, heads·dh]`. `a.layout` decides whether the kernel reads a
-    /// contiguous copy, the strides of the view, or wrongly the strides of a contiguous tensor.
+    /// Returns the output `[n, heads·dh]` of q `[b, h, t, dh]`, k and v `[b, kv, t, dh]`, which are views with any strides. By `a.layout` the
+    /// kernel reads a contiguous copy, or the view by its strides, or the view wrongly by the strides of a contiguous tensor.
     fn forward(qkv: [Float<Self>; 3], a: &Attention) -> Float<Self>;
 }
 
@@ -71,6 +72,7 @@ impl Attention {
             }
     }
 
+    /// Computes the output of `rows` by the version that runs, and the tensors that the backward pass needs.
     fn run<B: Kernels>(&self, rows: QkvRows<Float<B>>) -> (Float<B>, Saved<Float<B>>) {
         let sizes = self.sizes(rows.first().shape()[0]);
         let half = self.rope.is_some() && self.format == Format::Native;
@@ -79,9 +81,9 @@ impl Attention {
         } else {
             rows.map(|rows| B::rounded_operand(rows, self.format))
         };
-        let flash = (self.version == Version::Flash)
-            .then(|| <B as FusedAttention>::forward(&rows, sizes, half));
-        if let Some([out, lse]) = flash.flatten() {
+        if self.version == Version::Flash
+            && let Some([out, lse]) = <B as FusedAttention>::forward(&rows, sizes, half)
+        {
             let saved = Saved::Flash {
                 rows,
                 out: out.clone(),
@@ -94,8 +96,8 @@ impl Attention {
             || (self.version == Version::Composed && self.layout != KvLayout::Contiguous);
         let (out, probabilities) = if reads_strides {
             let [q, k, v] = qkv.clone();
-            let views = [(q, self.heads), (k, self.kv_heads), (v, self.kv_heads)];
-            let views = views.map(|(x, heads)| reference::split::<B>(x, heads, self)); // [b, heads, t, dh]
+            let views = [(q, self.heads), (k, self.kv_heads), (v, self.kv_heads)]
+                .map(|(x, heads)| reference::split::<B>(x, heads, self)); // [b, heads, t, dh]
             (<B as NaiveAttention>::forward(views, self), None)
         } else {
             let [out, p] = reference::forward::<B>(qkv.clone(), self);
@@ -129,7 +131,8 @@ impl Attention {
     }
 }
 
-/// q `[n, heads·dh]`, k and v `[n, kv_heads·dh]`, or all three side by side in one `[n, (heads + 2·kv_heads)·dh]` → `[n, heads·dh]`.
+/// The operation takes q `[n, heads·dh]`, k and v `[n, kv_heads·dh]`, or all three side by side in one `[n, (heads + 2·kv_heads)·dh]`. It
+/// gives `[n, heads·dh]`.
 impl<const N: usize> Operation<N> for Attention {
     const NAME: &'static str = "attention";
 
@@ -154,31 +157,31 @@ impl<const N: usize> Operation<N> for Attention {
     }
 
     fn backward<B: Kernels>(&self, saved: Saved<Float<B>>, dy: Float<B>) -> [Float<B>; N] {
-        let rows = self.gradients::<B>(saved, dy);
-        let all = match rows {
-            QkvRows::Packed(one) if N == 1 => vec![one],
+        let gradients = match self.gradients::<B>(saved, dy) {
+            QkvRows::Packed(packed) if N == 1 => vec![packed],
             QkvRows::Separate(all) if N == 1 => vec![B::float_cat(all.into(), 1)],
             rows => separate::<B>(rows, self).to_vec(),
         };
-        std::array::from_fn(|i| all[i].clone())
+        std::array::from_fn(|i| gradients[i].clone())
     }
 
     /// Composed attention keeps the scores. Flash attention recomputes them in its backward pass, which has five products; the forward
     /// pass has two (Dao, 2023, arXiv 2307.08691).
     fn cost(&self, shapes: &[Vec<usize>; N]) -> (Cost, Cost) {
         let rows = shapes[0][0];
-        let (n, t) = (rows as f64, self.context as f64);
+        let n = rows as f64;
+        let t = self.context as f64;
         let [d, kv, _] = self.sizes(rows).widths().map(|width| width as f64);
         let flops = 4.0 * n * self.version.keys(self.context) * d;
         let elements = 2.0 * n * d + 2.0 * n * kv;
-        let (scores, again) = if self.version == Version::Flash {
-            (0.0, 2.5)
+        let (scores, backward_flops) = if self.version == Version::Flash {
+            (0.0, 2.5 * flops)
         } else {
-            (4.0 * n * t * self.heads as f64, 2.0)
+            (4.0 * n * t * self.heads as f64, 2.0 * flops)
         };
         (
             Cost::new(flops, elements + scores),
-            Cost::new(again * flops, 2.0 * elements + 2.0 * scores),
+            Cost::new(backward_flops, 2.0 * elements + 2.0 * scores),
         )
     }
 }
@@ -195,10 +198,10 @@ pub fn causal_mask(context: usize) -> Vec<f32> {
 fn separate<B: Kernels>(rows: QkvRows<Float<B>>, a: &Attention) -> [Float<B>; 3] {
     match rows {
         QkvRows::Separate(all) => all,
-        QkvRows::Packed(one) => {
+        QkvRows::Packed(packed) => {
             let [q, k, v] = a.sizes(0).widths();
             [0..q, q..q + k, q + k..q + k + v]
-                .map(|range| B::float_slice(one.clone(), &[Slice::full(), Slice::from(range)]))
+                .map(|range| B::float_slice(packed.clone(), &[Slice::full(), Slice::from(range)]))
         }
     }
 }

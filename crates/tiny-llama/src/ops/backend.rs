@@ -1,5 +1,6 @@
-//! What every operation asks of a device. An operation's own kernels are in its folder, `fused_cpu.rs` for the CPU device (flex) and
-//! `fused_gpu.rs` for every CubeCL device, and implement its trait, such as `FusedNorm`; the plain `reference.rs` uses burn's primitives on any device.
+//! The trait that a device implements so that the operations run on it. Each operation has a trait of its own, such as `FusedNorm`, which
+//! its `fused_cpu.rs` implements for the CPU device (flex) and its `fused_gpu.rs` for every CubeCL device. `reference.rs` uses burn's
+//! primitives, which every device has.
 
 use burn::backend::{Backend, Cube, DispatchDevice, Flex, TensorMetadata as _};
 use burn::tensor::{DType, Device, Int, Tensor};
@@ -13,9 +14,9 @@ use super::learner_kernel::LiveKernel;
 use super::{attention, cross_entropy, embedding, grad_norm, linear, rms_norm, rope, swiglu};
 use super::{cpu, gpu};
 
-/// This is a backend's float tensor.
+/// A backend's tensor of floats.
 pub type Float<B> = burn::backend::tensor::FloatTensor<B>;
-/// This is a backend's integer tensor.
+/// A backend's tensor of integers.
 pub type Ints<B> = burn::backend::tensor::IntTensor<B>;
 
 /// A device with kernels of every operation. Matrices are `[rows, columns]`, row-major; formulas are in the operations' files.
@@ -41,7 +42,7 @@ pub trait Kernels:
 
     /// Rounds values to a short format and stores them as f32.
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self>;
-    /// Rounds values to f16, or leaves them f32 if the product that reads them rounds them.
+    /// Converts values to f16. Few values stay f32, because the product that reads them rounds them faster than a launch of its own.
     fn half(x: Float<Self>) -> Float<Self>;
 
     /// Converts an operand of a product to the run's format. The shape stays.
@@ -73,9 +74,7 @@ pub trait Kernels:
 
 impl Kernels for Flex {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        let tokens = tokens.clone().without_autodiff();
-        let tokens = tokens.try_into_primitive::<Self>();
-        tokens.expect("tokens live on the model's device")
+        integer_primitive::<Self>(tokens)
     }
 
     fn constant(table: &Tensor<2>) -> Float<Self> {
@@ -87,8 +86,9 @@ impl Kernels for Flex {
     }
 
     fn rounded(x: Float<Self>, format: Precision) -> Float<Self> {
-        let x = x.to_contiguous();
-        cpu::tensor(cpu::format::rounded(cpu::values(&x), format), x.shape())
+        let contiguous = x.to_contiguous();
+        let values = cpu::format::rounded(cpu::values(&contiguous), format);
+        cpu::tensor(values, contiguous.shape())
     }
 
     fn half(x: Float<Self>) -> Float<Self> {
@@ -98,9 +98,7 @@ impl Kernels for Flex {
 
 impl Kernels for Cube {
     fn indices(tokens: &Tensor<1, Int>) -> Ints<Self> {
-        let tokens = tokens.clone().without_autodiff();
-        let tokens = tokens.try_into_primitive::<Self>();
-        tokens.expect("tokens live on the model's device")
+        integer_primitive::<Self>(tokens)
     }
 
     fn constant(table: &Tensor<2>) -> CubeTensor {
@@ -129,12 +127,14 @@ impl Kernels for Cube {
         inputs: Vec<CubeTensor>,
         outputs: &[[usize; 2]],
     ) -> Option<Vec<CubeTensor>> {
-        let inputs: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
-        let first = inputs.first()?;
-        let outputs = outputs.iter().map(|shape| gpu::empty(first, *shape));
-        let outputs: Vec<CubeTensor> = outputs.collect();
-        let buffers: Vec<&CubeTensor> = inputs.iter().chain(&outputs).collect();
-        kernel.launch(&buffers).then_some(outputs)
+        let contiguous: Vec<CubeTensor> = inputs.into_iter().map(into_contiguous).collect();
+        let first = contiguous.first()?;
+        let results: Vec<CubeTensor> = outputs
+            .iter()
+            .map(|shape| gpu::empty(first, *shape))
+            .collect();
+        let buffers: Vec<&CubeTensor> = contiguous.iter().chain(&results).collect();
+        kernel.launch(&buffers).then_some(results)
     }
 }
 
@@ -148,20 +148,34 @@ where
         .expect("the device was checked by the caller")
 }
 
+/// Returns the backend's tensor inside a high-level tensor of integers.
+fn integer_primitive<B: Backend>(tensor: &Tensor<1, Int>) -> Ints<B>
+where
+    burn::backend::DispatchTensor: burn::backend::DispatchKindConversion<B>,
+{
+    tensor
+        .clone()
+        .without_autodiff()
+        .try_into_primitive::<B>()
+        .expect("tokens live on the model's device")
+}
+
 /// Returns true if this is our CPU device, with or without autodiff.
 pub fn is_cpu(device: &Device) -> bool {
-    let device = device.clone().inner();
-    matches!(device.as_dispatch(), DispatchDevice::Flex(_))
+    matches!(
+        device.clone().inner().as_dispatch(),
+        DispatchDevice::Flex(_)
+    )
 }
 
 /// Returns the strides of a plain tensor in elements, as its backend stores them.
 pub fn strides(x: Tensor<4>) -> Vec<usize> {
     let strides = if is_cpu(&x.device()) {
-        let x = x.try_into_primitive::<Flex>();
-        x.map(|x| cpu::strides(&x))
+        x.try_into_primitive::<Flex>()
+            .map(|flex| cpu::strides(&flex))
     } else {
-        let x = x.try_into_primitive::<Cube>();
-        x.map(|x| x.meta.strides().iter().copied().collect())
+        x.try_into_primitive::<Cube>()
+            .map(|cube| cube.meta.strides().to_vec())
     };
     strides.unwrap_or_default()
 }

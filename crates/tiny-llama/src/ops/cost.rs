@@ -41,7 +41,7 @@ pub enum Phase {
 pub struct Cost {
     pub flops: f64,
     pub bytes: f64,
-    /// This is the reason if the operation does no work that can be counted.
+    /// The reason why the operation has no cost, if it does no work that can be counted.
     pub nothing: Option<&'static str>,
 }
 
@@ -65,7 +65,7 @@ impl Cost {
     }
 }
 
-/// The operation of a span.
+/// The operation that a span measures.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanRow {
     pub scope: Scope,
@@ -86,6 +86,7 @@ pub struct Span {
 struct Recorder {
     began: Instant,
     spans: Vec<Span>,
+    /// The index of the span whose work runs now.
     open: Option<usize>,
 }
 
@@ -111,12 +112,13 @@ pub fn stop() -> Vec<Span> {
         .map_or_else(Vec::new, |recorder| recorder.spans)
 }
 
-/// Returns the index of this thread's open span while recording. A launch that happens now belongs to this span.
+/// Returns the index of this thread's open span; `None` outside spans and while nothing is recorded. A launch that happens now belongs to
+/// this span.
 pub fn current() -> Option<usize> {
     RECORDER.with_borrow(|slot| slot.as_ref().and_then(|recorder| recorder.open))
 }
 
-/// Returns what this thread's open span does, while recording.
+/// Returns the operation of this thread's open span; `None` as for [`current`].
 pub fn current_row() -> Option<SpanRow> {
     RECORDER.with_borrow(|slot| {
         let recorder = slot.as_ref()?;
@@ -124,8 +126,8 @@ pub fn current_row() -> Option<SpanRow> {
     })
 }
 
-/// Marks the open span as a learner's kernel.
-pub fn by_learner() {
+/// Marks the open span as the work of a learner's kernel.
+pub fn mark_learners_kernel() {
     RECORDER.with_borrow_mut(|slot| {
         if let Some(recorder) = slot.as_mut()
             && let Some(index) = recorder.open
@@ -137,7 +139,7 @@ pub fn by_learner() {
 
 /// Runs `work` inside a span. A span inside another one counts as part of the outer one.
 pub fn span<R>(row: SpanRow, work: impl FnOnce() -> R) -> R {
-    let mine = RECORDER.with_borrow_mut(|slot| {
+    let opened = RECORDER.with_borrow_mut(|slot| {
         let recorder = slot.as_mut()?;
         if recorder.open.is_some() {
             return None;
@@ -151,8 +153,8 @@ pub fn span<R>(row: SpanRow, work: impl FnOnce() -> R) -> R {
         recorder.open
     });
     let result = work();
-    super::compile_progress::DEVICE.step();
-    if let Some(index) = mine {
+    super::device_progress::DEVICE.step();
+    if let Some(index) = opened {
         RECORDER.with_borrow_mut(|slot| {
             if let Some(recorder) = slot.as_mut() {
                 let end = recorder.began.elapsed();

@@ -1,9 +1,8 @@
-//! The model's CPU kernels: plain functions over row-major `f32` slices, one file per operation.
-//! They use no burn tensors and no autodiff, and allocate little: callers pass the outputs.
-//! Results depend on the shapes and the machine, never on the number of threads. Lengths that do not match panic.
+//! The tools of the CPU kernels, which are the files `fused_cpu.rs` and `naive_cpu.rs` of the operations: vector instructions, threads, and
+//! buffers that several threads fill.
 //!
-//! The CPU device's tensors are burn-flex's, but products, norms, attention and AdamW can run on these kernels over its slices, because
-//! burn-flex's own path takes three times as long.
+//! A CPU kernel is a plain function over row-major `f32` slices. Its results depend on the shapes and the machine, never on the number of
+//! threads. Lengths that do not match panic. The tensors are burn-flex's, whose own kernels take three times as long.
 
 /// Compiles a function's body once per instruction set and picks one at run time.
 ///
@@ -48,8 +47,8 @@ macro_rules! simd {
 
 pub(crate) mod exp;
 pub mod format;
+pub mod peaks;
 pub(crate) mod reduce;
-pub mod roof;
 pub mod transpose;
 
 use std::marker::PhantomData;
@@ -73,12 +72,12 @@ pub enum Instructions {
     Avx512,
     /// Vectors have 256 bits, with fused multiply-add.
     Avx2,
-    /// These are the instructions of every machine of the architecture: SSE2 on `x86_64`, NEON on `aarch64`.
+    /// The instructions that every machine of the architecture has: SSE2 on `x86_64`, NEON on `aarch64`.
     Baseline,
 }
 
 impl Instructions {
-    /// Detects the instructions once.
+    /// Returns the instructions of this machine, which are detected at the first call.
     pub fn detect() -> Self {
         static FOUND: LazyLock<Instructions> = LazyLock::new(|| {
             #[cfg(target_arch = "x86_64")]
@@ -99,10 +98,10 @@ impl Instructions {
     }
 }
 
-/// A task of element-wise work has this many elements. They take about 5 µs, much longer than it takes to start a task (under 1 µs).
+/// The number of elements in one task of element-wise work. They take about 5 µs, much longer than the start of a task (under 1 µs).
 pub(crate) const GRAIN: usize = 16 * 1024;
 
-/// Returns the rows of `width` elements in one task of about [`GRAIN`] elements.
+/// Returns the number of rows in one task of about [`GRAIN`] elements, if a row has `width` elements.
 pub(crate) fn rows_per_task(width: usize) -> usize {
     (GRAIN / width.max(1)).max(1)
 }
@@ -116,7 +115,7 @@ simd! {
     }
 }
 
-/// Calls `work` with every number below `count`, on all threads: each thread takes the next number when it is done.
+/// Calls `work` with every number below `count`, on all threads. A thread that is done takes the next number.
 /// Starting one task for each thread takes half as long as starting one for each number.
 pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
     let next = AtomicUsize::new(0);
@@ -134,18 +133,18 @@ pub(crate) fn for_each(count: usize, work: impl Fn(usize) + Sync) {
         });
 }
 
-/// Returns `len` numbers that are computed in parallel: `work` gets a part's index and the part, filled with zeros. Filling everything with
-/// zeros on one thread first would take longer than all threads need for the values.
+/// Returns `len` values that are computed in parallel, in parts of `part` values. `work` gets the index of a part, and the part itself, filled
+/// with zeros. The threads write the zeros, because one thread would take longer for them than all threads take for the values.
 pub(crate) fn filled(len: usize, part: usize, work: impl Fn(usize, &mut [f32]) + Sync) -> Vec<f32> {
     let mut values = Vec::with_capacity(len);
-    let room = SharedSlice::room(&mut values, len);
+    let unwritten = SharedSlice::unwritten(&mut values, len);
     for_each(len.div_ceil(part), |index| {
         let start = index * part;
         let len = part.min(len - start);
-        // SAFETY: parts do not overlap, and each is taken once; zeros are numbers.
+        // SAFETY: parts do not overlap, each is taken once, and its zeros are written before it becomes a slice.
         let part = unsafe {
-            room.pointer(start).write_bytes(0, len);
-            room.part(start, len)
+            unwritten.pointer(start).write_bytes(0, len);
+            unwritten.part(start, len)
         };
         work(index, part);
     });
@@ -182,10 +181,10 @@ impl<'a> SharedSlice<'a> {
     }
 
     /// Returns the first `len` elements of the spare capacity of `values`, which are not written yet.
-    pub(crate) fn room(values: &'a mut Vec<f32>, len: usize) -> Self {
-        let room = &mut values.spare_capacity_mut()[..len];
+    pub(crate) fn unwritten(values: &'a mut Vec<f32>, len: usize) -> Self {
+        let spare = &mut values.spare_capacity_mut()[..len];
         Self {
-            start: room.as_mut_ptr().cast(),
+            start: spare.as_mut_ptr().cast(),
             len,
             owner: PhantomData,
         }
@@ -205,7 +204,7 @@ impl<'a> SharedSlice<'a> {
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
 
-    /// Returns the address of element `start`, for the matrix product. The caller keeps later elements in bounds.
+    /// Returns the address of element `start`. The caller keeps accesses after it in bounds.
     pub(crate) fn pointer(self, start: usize) -> *mut f32 {
         assert!(start <= self.len, "element {start} of {}", self.len);
         self.start.wrapping_add(start)
@@ -214,8 +213,9 @@ impl<'a> SharedSlice<'a> {
 
 /// Returns the values of a contiguous tensor of the CPU device.
 pub(crate) fn values(tensor: &FlexTensor) -> &[f32] {
-    let values = tensor.as_slice::<f32>();
-    values.expect("operations get contiguous f32 (`Kernels::contiguous`)")
+    tensor
+        .as_slice::<f32>()
+        .expect("operations get contiguous f32 (`Kernels::contiguous`)")
 }
 
 /// Returns a new tensor of the CPU device.
@@ -228,13 +228,13 @@ pub(crate) fn integers(tensor: FlexTensor) -> Vec<i32> {
     tensor.to_contiguous().into_data().iter::<i32>().collect()
 }
 
-/// Returns strides in elements.
+/// Returns the strides of a tensor in elements.
 pub(crate) fn strides(tensor: &FlexTensor) -> Vec<usize> {
-    let strides = tensor.layout().strides().iter();
-    strides.map(|stride| stride.unsigned_abs()).collect()
+    let strides = tensor.layout().strides();
+    strides.iter().map(|stride| stride.unsigned_abs()).collect()
 }
 
-/// Returns a tensor of burn-flex.
+/// A tensor of burn-flex.
 type FlexTensor = Float<Flex>;
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Mean cross-entropy in nats: L = mean(logsumexp(z) − z[target]). Backward: dz = (softmax(z) − onehot(target))·s/n, where s is the
-//! factor of loss scaling: the loss is the root of the graph, so that dL is 1.
+//! Mean cross-entropy in nats: L = mean(logsumexp(z) − z[target]). Its gradient is dz = (softmax(z) − onehot(target))·s/n, where s is the
+//! factor of loss scaling. The gradient of L itself is 1, because the loss is the root of the graph.
 
 mod fused_cpu;
 mod fused_gpu;
@@ -12,25 +12,25 @@ use super::backend::Ints;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Loss;
 
-/// The loss takes logits `[n, vocab]` and gives their mean cross-entropy `[1, 1]`.
+/// The operation that takes logits `[n, vocab]` and gives their mean cross-entropy `[1, 1]`.
 #[derive(Clone, Debug)]
 pub struct CrossEntropy {
-    /// The targets are `[n]`.
+    /// The targets `[n]`.
     pub targets: Tensor<1, Int>,
     pub version: Loss,
-    /// This is the factor of loss scaling, `[1, 1]`, if the run has one. It multiplies the gradients, not the loss.
+    /// The factor of loss scaling, `[1, 1]`, if the run has one. It multiplies the gradients, not the loss.
     pub scale: Option<Tensor<2>>,
 }
 
-/// Each device has kernels of its own for the loss.
+/// A device's own kernel for the loss.
 pub trait FusedLoss: Backend {
-    /// Returns the loss `[1, 1]`, and dlogits `[n, vocab]` times `scale` `[1, 1]`. The whole batch has `of` rows, and both results are
-    /// these rows' share of its mean.
+    /// Returns the loss `[1, 1]`, and dlogits `[n, vocab]` times `scale` `[1, 1]`. The logits may be some rows of a batch of `batch_rows`
+    /// rows. Both results are then the share of these rows in the mean over the batch.
     fn forward(
         logits: Float<Self>,
         targets: Ints<Self>,
         scale: Option<Float<Self>>,
-        of: usize,
+        batch_rows: usize,
     ) -> [Float<Self>; 2];
 }
 

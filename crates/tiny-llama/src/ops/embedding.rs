@@ -1,4 +1,4 @@
-//! Token embedding: y[i] = W[token[i]]. Backward adds each row of dy to the row of its token.
+//! Token embedding: y[i] = W[token[i]]. The backward pass adds each row of dy to the row of its token.
 
 mod fused_cpu;
 mod fused_gpu;
@@ -12,17 +12,17 @@ use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
-/// The embedding takes a table W `[vocab, d]` and gives the rows `[n, d]` of n tokens.
+/// The operation that takes a table W `[vocab, d]` and gives the rows `[n, d]` of n tokens.
 #[derive(Clone, Debug)]
 pub struct Embedding {
-    /// The tokens are `[n]`.
+    /// The tokens `[n]`.
     pub tokens: Tensor<1, Int>,
     pub version: Matmul,
-    /// Our own kernel shares this work with the norm that follows.
+    /// The work that our own kernel shares with the norm that follows.
     pub shared: SharedWork,
 }
 
-/// Each device has kernels of its own for the embedding.
+/// A device's own kernels for the embedding.
 pub trait FusedEmbedding: Backend {
     /// Returns the rows of the table for the tokens, `[n, d]`.
     fn forward(weight: Float<Self>, tokens: Ints<Self>, shared: &SharedWork) -> Float<Self>;

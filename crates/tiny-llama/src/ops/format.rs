@@ -1,15 +1,15 @@
 //! The number format of matrix products: f32, or 16-bit operands with f32 sums as in mixed precision (Micikevicius et al., 2017,
-//! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format; what a product reads of a norm is rounded.
+//! arXiv 1710.03740). Norms, softmax, loss and optimizer use f32 in every format; only the operands of products
+//! are rounded, among them the output of a norm.
 //!
-//! Where an adapter multiplies 16×16 matrices of f16 with sums in f32 (`engine::adapters`), products and attention are WGSL texts with cooperative
-//! matrices (`matrix_cores` of `linear` and of `attention`). Elsewhere operands are rounded in f32, and the run says "emulated"; the weights
-//! of an emulated attention, its probabilities, are not rounded. Both gradients of a product are one launch, and one more where an inner dimension
-//! is in parts. Products read f16 copies of the weights, which AdamW writes with them. The loss scale lives where the gradients do
-//! (`loss_scale`).
+//! Where an adapter multiplies 16×16 matrices of f16 with sums in f32 (`engine::adapters`), products and attention are WGSL texts with
+//! cooperative matrices (`matrix_cores` of `linear` and of `attention`). Elsewhere operands are rounded and stored as f32, and the run is
+//! marked "emulated"; the probabilities of an emulated attention are not rounded. Products read f16 copies of the weights, which AdamW
+//! writes together with the weights. Gradients are scaled so that f16 can hold them (`loss_scale`).
 
 use protocol::config::{Matmul, Precision, RunConfig};
 
-/// A format says how the operands of a product are converted.
+/// How the operands of a product are converted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Format {
     #[default]
@@ -18,7 +18,8 @@ pub enum Format {
     Split,
     /// Operands are rounded to 16 bits and stored as f32, which gives the numbers of the short format at the speed of f32.
     Emulated(Precision),
-    /// Operands are f16 on matrix cores: f16 in memory, or small f32 operands that the kernel rounds.
+    /// Operands are multiplied as f16 on matrix cores. They are f16 in memory, except for small ones, which are f32 and which the kernel
+    /// rounds.
     Native,
 }
 
@@ -35,12 +36,12 @@ impl Format {
         }
     }
 
-    /// Returns the bytes of an operand over the bytes of its values in f32. Small operands that the kernel rounds have more.
+    /// Returns the size of an operand in memory relative to f32. Small operands of [`Format::Native`], which stay f32, are counted as f16.
     pub fn bytes_per_f32_byte(self) -> f64 {
         if self == Self::Native { 0.5 } else { 1.0 }
     }
 
-    /// Returns the size of an operation's output relative to f32, if it is an operand of products. A fused kernel writes their format.
+    /// Returns the size relative to f32 of an operation's output that products read. A fused kernel writes the format of the products.
     pub fn written(self, fused: bool) -> f64 {
         if fused {
             self.bytes_per_f32_byte()

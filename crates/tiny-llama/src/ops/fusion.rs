@@ -5,13 +5,13 @@ use std::sync::OnceLock;
 
 use strum::{EnumIter, IntoEnumIterator as _, IntoStaticStr};
 
-/// A rule. The operations that it joins give its cost by shape, and their names in the kernel table show it.
+/// A rule. The operations that it joins count its work in their costs, and their names in the kernel table name both.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, EnumIter, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case", const_into_str)]
 pub enum Fusion {
     /// In f16 on matrix cores, a norm with one reader has no launch. The product or embedding before it stores x·gain in f16 and the sums of
     /// squares of x's rows; the product behind it multiplies the rows of its result by 1/rms, and writes the normed x for its backward
-    /// pass. Not where the product before is in parts, or where the reader has few outputs.
+    /// pass. The rule does not apply where the product before is in parts, or where the reader has few outputs.
     NormInProducts,
     /// The products that give q and k rotate them, and attention rotates their gradients back.
     RopeInProduct,
@@ -20,7 +20,7 @@ pub enum Fusion {
 }
 
 impl Fusion {
-    /// Returns true if the rule is applied, if the operations' formats and sizes allow it.
+    /// Returns true unless `PERFLINGS_WITHOUT_FUSIONS` switches the rule off. The operations then apply it where formats and sizes allow.
     pub fn is_on(self) -> bool {
         static OFF: OnceLock<Vec<Fusion>> = OnceLock::new();
         let off = OFF.get_or_init(|| {
@@ -30,7 +30,7 @@ impl Fusion {
         !off.contains(&self)
     }
 
-    /// Returns true if a list of names, separated by commas, has this rule's, or is `all`.
+    /// Returns true if a list of names, separated by commas, contains this rule's name, or is `all`.
     fn is_named(self, list: &str) -> bool {
         list == "all" || list.split(',').any(|name| name.trim() == self.into_str())
     }

@@ -1,12 +1,12 @@
-//! Kernels for cubecl devices, one file per operation, on contiguous f32 tensors.
-//! Each file states shapes and formulas.
+//! The tools of the GPU kernels, which are the files `fused_gpu.rs` and `naive_gpu.rs` of the operations: buffers, numbers of workgroups, and
+//! reductions over a workgroup. Kernels read contiguous tensors.
 
 #[cfg(test)]
 pub mod check;
 pub mod format;
+pub mod peaks;
 pub mod recording;
 pub mod reduce;
-pub mod roof;
 pub mod wgsl;
 
 use burn::backend::cubecl::dtype_to_elem_type;
@@ -18,7 +18,7 @@ pub(crate) use wgsl::MAX_GROUPS;
 
 use super::format::Format;
 
-/// The widest load from a WGSL storage buffer has four adjacent values.
+/// Four adjacent values, the widest load from a WGSL storage buffer.
 pub type Float4 = Vector<f32, Const<4>>;
 
 /// Returns a new f32 tensor on the device of `like`, with undefined contents.
@@ -28,7 +28,8 @@ pub fn empty(like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
 
 /// Returns a new tensor of f32 or f16 on the device of `like`, with undefined contents.
 pub fn empty_of(dtype: DType, like: &CubeTensor, shape: impl Into<Shape>) -> CubeTensor {
-    let (client, device) = (like.client.clone(), like.device.clone());
+    let client = like.client.clone();
+    let device = like.device.clone();
     empty_device_contiguous_dtype(client, device, shape.into(), dtype)
 }
 
@@ -55,9 +56,16 @@ pub(super) fn is_f16(tensor: &CubeTensor) -> bool {
 /// Returns the values of a contiguous f32 tensor; `None` if the device does not answer. This waits for the device.
 pub fn read(tensor: &CubeTensor) -> Option<Vec<f32>> {
     let bytes = tensor.client.read_one(tensor.handle.clone()).ok()?;
-    let values = bytes.chunks_exact(4).take(tensor.meta.num_elements());
-    let values = values.map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]]));
-    Some(values.collect())
+    let (values, _) = bytes.as_chunks::<4>();
+    let count = tensor.meta.num_elements();
+    Some(
+        values
+            .iter()
+            .take(count)
+            .copied()
+            .map(f32::from_le_bytes)
+            .collect(),
+    )
 }
 
 /// Returns the tensor as a kernel's buffer argument. Kernels index it as a flat array.
@@ -66,7 +74,7 @@ pub(crate) fn arg(tensor: &CubeTensor) -> BufferArg {
     tensor.clone().into_buffer_arg()
 }
 
-/// Returns 4 if every offset, stride and width allows vector loads of four values, otherwise 1.
+/// Returns how many values one load may take: 4 if all these offsets, strides and widths are multiples of 4, otherwise 1.
 pub(crate) fn vector_width(sizes: &[usize]) -> usize {
     if sizes.iter().all(|size| size.is_multiple_of(4)) {
         4
@@ -103,6 +111,7 @@ pub(crate) fn workgroup_max(
     workgroup_reduce(value, scratch, threads, false)
 }
 
+/// Returns the sum of one value per invocation to all invocations, or the largest of them unless `add`; see [`workgroup_sum`].
 #[cube]
 pub(crate) fn workgroup_reduce(
     value: f32,

@@ -1,5 +1,5 @@
-//! The norm of gradients, ‖g‖ = √Σg², and the distribution of their exponents, which the audit of a step needs for every parameter.
-//! The device that holds the gradients computes the sums, and only these are read back; a squared entry below 1e-38 counts as 0.
+//! The norm of gradients, ‖g‖ = √Σg², and the distribution of their exponents. The audit of a step needs both for every parameter. The device
+//! that holds the gradients adds their squares, so only sums are read back. A square below 1e-38 counts as 0.
 
 mod fused_cpu;
 pub(crate) mod fused_gpu;
@@ -9,11 +9,11 @@ use burn::tensor::Tensor;
 
 use super::{Float, Kernels, backend};
 
-/// Each device has kernels of its own for gradient norms.
+/// A device's own kernels for gradient norms.
 pub trait FusedGradNorm: Backend {
     /// Returns Σx² of each tensor; NaN if the device does not answer.
     fn squares(tensors: &[Float<Self>]) -> Vec<f64>;
-    /// Counts, for each tensor, the elements with each exponent, from all elements or a sample.
+    /// Counts the elements with each exponent for each tensor. The CPU counts all elements, a GPU a sample.
     fn exponents(tensors: &[Float<Self>]) -> Vec<[u64; 256]>;
 }
 
@@ -30,8 +30,8 @@ pub fn lengths(tensors: &[&Tensor<2>]) -> Vec<f64> {
     squares.into_iter().map(f64::sqrt).collect()
 }
 
-/// How many elements of each tensor have each exponent of an f32: 0 stands for zero and numbers below 2⁻¹²⁶, 127 for 1 up to 2,
-/// 255 for infinities and NaN. All elements on the CPU, at most 16,384 of each tensor on a GPU.
+/// Returns for each tensor how many elements have each exponent of an f32: exponent 0 for zero and numbers below 2⁻¹²⁶, 127 for numbers from 1
+/// to below 2, 255 for infinities and NaN. The CPU counts all elements, a GPU at most 16,384 of each tensor.
 pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
     let Some(first) = tensors.first() else {
         return Vec::new();
@@ -45,6 +45,8 @@ pub fn exponents(tensors: &[&Tensor<2>]) -> Vec<[u64; 256]> {
 
 /// Returns the backend's tensors, contiguous and without autodiff.
 fn plain<B: Kernels>(tensors: &[&Tensor<2>]) -> Vec<Float<B>> {
-    let tensors = tensors.iter().map(|tensor| B::constant(tensor));
-    tensors.map(B::contiguous).collect()
+    tensors
+        .iter()
+        .map(|tensor| B::contiguous(B::constant(tensor)))
+        .collect()
 }

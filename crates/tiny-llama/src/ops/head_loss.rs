@@ -12,22 +12,22 @@ use super::cross_entropy::{CrossEntropy, FusedLoss};
 use super::linear::{self, Linear};
 use super::{Cost, Float, Kernels, Operation};
 
-/// This operation takes x `[n, d]` and W `[vocab, d]` and gives the loss `[1, 1]` of the logits x·Wᵀ.
+/// The operation that takes x `[n, d]` and W `[vocab, d]` and gives the loss `[1, 1]` of the logits x·Wᵀ.
 #[derive(Clone, Debug)]
 pub struct HeadLoss {
     pub head: Linear,
     /// The version of the loss decides how many rows a part has.
     pub loss: CrossEntropy,
-    /// This is true if there is a backward pass. The forward pass then computes the gradients for it.
+    /// True if there will be a backward pass, for which the forward pass then computes the gradients.
     pub with_gradients: bool,
 }
 
 impl HeadLoss {
     /// Returns the first row and the end of each part.
     fn parts(&self, rows: usize, width: usize, vocab: usize) -> impl Iterator<Item = [usize; 2]> {
-        let most = self.loss.version.rows_at_once(rows, width, vocab);
-        let starts = (0..rows).step_by(most.max(1));
-        starts.map(move |start| [start, rows.min(start + most)])
+        let at_once = self.loss.version.rows_at_once(rows, width, vocab);
+        let starts = (0..rows).step_by(at_once.max(1));
+        starts.map(move |start| [start, rows.min(start + at_once)])
     }
 }
 
@@ -60,20 +60,24 @@ impl Operation<2> for HeadLoss {
             });
             (loss, gradients)
         });
-        let (mut loss, mut dw, mut dx) = (None, None, Vec::new());
+        let mut loss = None;
+        let mut dw = None;
+        let mut dx = Vec::new();
         let add = |sum: Option<Float<B>>, more| match sum {
             Some(sum) => Some(B::float_add(sum, more)),
             None => Some(more),
         };
         for (part, gradients) in parts {
             loss = add(loss, part); // [1, 1]
-            if let Some([of_x, of_w]) = gradients {
-                dx.push(of_x); // [r, d]
-                dw = add(dw, of_w); // [vocab, d]
+            if let Some([dx_part, dw_part]) = gradients {
+                dx.push(dx_part); // [r, d]
+                dw = add(dw, dw_part); // [vocab, d]
             }
         }
-        let loss = loss.expect("a batch has rows");
-        (loss, dw.map(|dw| [B::float_cat(dx, 0), dw]))
+        (
+            loss.expect("a batch has rows"),
+            dw.map(|dw| [B::float_cat(dx, 0), dw]), // [n, d], [vocab, d]
+        )
     }
 
     fn backward<B: Kernels>(&self, saved: Option<[Float<B>; 2]>, _dy: Float<B>) -> [Float<B>; 2] {
@@ -81,10 +85,10 @@ impl Operation<2> for HeadLoss {
     }
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let mut all = Cost::default();
+        let mut total = Cost::default();
         let mut add = |more: Cost| {
-            all.flops += more.flops;
-            all.bytes += more.bytes;
+            total.flops += more.flops;
+            total.bytes += more.bytes;
         };
         for [start, end] in self.parts(x[0], x[1], w[0]) {
             let rows = end - start;
@@ -93,6 +97,7 @@ impl Operation<2> for HeadLoss {
             add(self.loss.cost(&[vec![rows, w[0]]]).0);
             if self.with_gradients {
                 add(gradients);
+                // The first part's dW is stored; the others are added to it.
                 if start > 0 {
                     let weights = (w[0] * w[1]) as f64;
                     add(Cost::new(weights, 3.0 * weights));
@@ -100,7 +105,7 @@ impl Operation<2> for HeadLoss {
             }
         }
         (
-            all,
+            total,
             Cost::nothing("the forward pass computed the gradients"),
         )
     }

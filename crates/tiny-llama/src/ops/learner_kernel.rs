@@ -1,6 +1,6 @@
-//! The learner's kernels in the running model: for each part that can be replaced, the last text that passed its check. An operation
-//! asks here before it launches its own kernel. A kernel that failed its check is never used, no kernel is launched at a size at
-//! which it was not checked, and the results of its first launches are compared with those of the part's own kernel.
+//! The learner's kernels that compute in the running model: for each part that can be replaced, the last text that passed its check. An
+//! operation asks here before it launches its own kernel. No kernel is launched at a size at which it was not checked, and the results of
+//! its first launches are compared with those of the part's own kernel.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,22 +14,34 @@ use burn_cubecl::tensor::CubeTensor;
 use super::gpu::wgsl::{self, MAX_GROUPS, Wgsl};
 use protocol::{KernelSwap, Sizes, template, with_names};
 
-/// This many first launches, forward and backward, are compared with the part's own kernel; they take some steps.
+/// The number of first launches, forward and backward, that are compared with the part's own kernel. They take some steps.
 const COMPARED: u64 = 32;
-/// The two may differ by this much, relative to the largest value.
-const AGREES: f32 = 5e-3;
-/// Bindings inside a buffer are aligned to this many bytes, which suits every device.
+/// The largest difference between the two, relative to the largest value, with which they agree.
+const TOLERANCE: f32 = 5e-3;
+/// The alignment in bytes of a binding that begins inside a buffer; it suits every device.
 const ALIGNMENT: u64 = 256;
 
-/// These parts can be replaced. A row has the part, its number of kernels (forward, backward), and the sizes that their texts may name.
+/// The parts that can be replaced.
 pub const PARTS: &[Part] = &[
-    ("mlp.activation", 2, &["N"]),
-    ("norm1", 1, &["ROWS", "COLS"]),
-    ("attention.rope", 1, &["T", "H", "D"]),
+    Part {
+        name: "mlp.activation",
+        kernels: 2,
+        sizes: &["N"],
+    },
+    Part {
+        name: "norm1",
+        kernels: 1,
+        sizes: &["ROWS", "COLS"],
+    },
+    Part {
+        name: "attention.rope",
+        kernels: 1,
+        sizes: &["T", "H", "D"],
+    },
 ];
 
-/// The learner's kernels that compute in models, and those that were removed. Whoever adopts kernels holds this value, and every thread
-/// whose models use them has entered it.
+/// The learner's kernels that compute in models, and those that were removed. The code that adopts kernels holds this value. Every thread
+/// whose models use the kernels has called [`LearnerKernels::enter`].
 #[derive(Clone, Debug, Default)]
 pub struct LearnerKernels(Arc<Mutex<KernelsNow>>);
 
@@ -40,8 +52,8 @@ struct KernelsNow {
 }
 
 thread_local! {
-    /// These kernels compute in the models of this thread.
-    static HERE: RefCell<LearnerKernels> = RefCell::default();
+    /// The kernels that compute in the models of this thread.
+    static ENTERED: RefCell<LearnerKernels> = RefCell::default();
 }
 
 /// A learner's kernels that were removed because their results differed from the part's own.
@@ -52,12 +64,14 @@ pub struct DroppedKernel {
     pub why: String,
 }
 
-/// A learner's kernels for a part.
+/// A learner's kernels for one part.
 #[derive(Debug)]
 pub struct LivePart {
     name: &'static str,
     pub swap: KernelSwap,
+    /// The number of launches so far.
     launches: AtomicU64,
+    /// Why the part's own kernel ran instead, at the last launch that was refused.
     refused: Mutex<Option<String>>,
 }
 
@@ -65,12 +79,12 @@ pub struct LivePart {
 #[derive(Clone, Copy, Debug)]
 pub struct LiveKernel<'a> {
     pub live: &'a LivePart,
-    /// The forward kernel is 0, the backward kernel 1.
+    /// 0 for the forward kernel, 1 for the backward kernel.
     pub which: usize,
     pub sizes: &'a [(&'a str, u64)],
-    /// This is the number of workgroups along x. The other axes have one.
+    /// The number of workgroups along x. The other axes have one.
     pub cover: WorkgroupCount,
-    /// There are this many launches, each on its own share of every buffer. A kernel that handles a single sequence has one launch for each
+    /// The number of launches, each on its own share of every buffer. A kernel that handles a single sequence is launched once for each
     /// sequence.
     pub shares: u64,
 }
@@ -78,13 +92,12 @@ pub struct LiveKernel<'a> {
 /// The number of workgroups of a launch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WorkgroupCount {
-    /// The launch has this number of workgroups.
     Groups(u64),
-    /// The launch has enough workgroups for this number of invocations.
+    /// As many workgroups as are needed for this number of invocations.
     Invocations(u64),
 }
 
-/// Returns what a mutex guards, even if a thread panicked while it held the mutex.
+/// Locks a mutex, even if a thread panicked while it held the mutex.
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -94,15 +107,23 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 /// # Errors
 /// When no part has this name.
 pub fn sizes(part: &str) -> Result<&'static [&'static str], String> {
-    find(part).map(|(_, _, sizes)| *sizes)
+    find(part).map(|part| part.sizes)
 }
 
-type Part = (&'static str, usize, &'static [&'static str]);
+/// A part of the model that a learner's kernels can replace.
+#[derive(Debug)]
+pub struct Part {
+    pub name: &'static str,
+    /// 1 for a forward kernel alone, 2 with a backward kernel.
+    pub kernels: usize,
+    /// The sizes that the texts may name.
+    pub sizes: &'static [&'static str],
+}
 
 fn find(part: &str) -> Result<&'static Part, String> {
-    let found = PARTS.iter().find(|(name, _, _)| *name == part);
+    let found = PARTS.iter().find(|known| known.name == part);
     found.ok_or_else(|| {
-        let names: Vec<_> = PARTS.iter().map(|(name, _, _)| *name).collect();
+        let names: Vec<_> = PARTS.iter().map(|known| known.name).collect();
         format!(
             "no part of the model is called `{part}`; these can be replaced: {}",
             names.join(", ")
@@ -113,7 +134,7 @@ fn find(part: &str) -> Result<&'static Part, String> {
 impl LearnerKernels {
     /// Lets these kernels, and kernels that are adopted later, compute in the models of this thread.
     pub fn enter(&self) {
-        HERE.set(self.clone());
+        ENTERED.set(self.clone());
     }
 
     /// Replaces a part with kernels from the next launch on, at the sizes at which they were right.
@@ -121,10 +142,10 @@ impl LearnerKernels {
     /// # Errors
     /// When no part has this name, or the part needs another number of kernels. The previous kernels then stay.
     pub fn install(&self, swap: KernelSwap) -> Result<(), String> {
-        let (name, count, _) = find(&swap.part)?;
-        if swap.kernels.len() != *count {
+        let Part { name, kernels, .. } = find(&swap.part)?;
+        if swap.kernels.len() != *kernels {
             return Err(format!(
-                "`{name}` needs {count} kernels, and there are {}",
+                "`{name}` needs {kernels} kernels, and there are {}",
                 swap.kernels.len()
             ));
         }
@@ -157,17 +178,17 @@ impl LearnerKernels {
 
 /// Returns true if a learner's kernel computes in the models of this thread.
 pub fn any() -> bool {
-    HERE.with_borrow(|here| !locked(&here.0).parts.is_empty())
+    ENTERED.with_borrow(|kernels| !locked(&kernels.0).parts.is_empty())
 }
 
 /// Returns the learner's kernels for a part in the models of this thread, if there are any.
 pub fn part_in_use(part: &str) -> Option<Arc<LivePart>> {
-    HERE.with_borrow(|here| here.part_in_use(part))
+    ENTERED.with_borrow(|kernels| kernels.part_in_use(part))
 }
 
 /// Runs `work` on this thread with the program's own kernels, which the reference of parity requires.
 pub fn without<R>(work: impl FnOnce() -> R) -> R {
-    let before = HERE.take();
+    let before = ENTERED.take();
     let result = work();
     before.enter();
     result
@@ -184,37 +205,39 @@ impl LivePart {
         let largest = own
             .iter()
             .fold(f32::MIN_POSITIVE, |most, x| most.max(x.abs()));
-        // NaN agrees with nothing.
+        // A NaN agrees only with a NaN of equal bits.
         let agree = |(found, own): (&f32, &f32)| {
-            found.to_bits() == own.to_bits() || (found - own).abs() <= AGREES * largest
+            found.to_bits() == own.to_bits() || (found - own).abs() <= TOLERANCE * largest
         };
-        let Some(at) = found.iter().zip(own).position(|pair| !agree(pair)) else {
+        let Some(index) = found.iter().zip(own).position(|pair| !agree(pair)) else {
             return true;
         };
-        let here = HERE.with_borrow(LearnerKernels::clone);
-        let mut now = locked(&here.0);
+        let kernels = ENTERED.with_borrow(LearnerKernels::clone);
+        let mut now = locked(&kernels.0);
         let current = now.parts.get(self.name);
         if current.is_some_and(|live| std::ptr::eq(&**live, self)) {
             now.parts.remove(self.name);
-            let launch = self.launches();
-            let (found, own) = (found[at], own[at]);
             now.dropped.push(DroppedKernel {
                 exercise: self.swap.exercise.clone(),
                 part: self.name,
                 why: format!(
-                    "at launch {launch} element {at} was {found}, but the model's own kernel gives {own}; your kernel was removed"
+                    "at launch {} element {index} was {}, but the model's own kernel gives {}; \
+                     your kernel was removed",
+                    self.launches(),
+                    found[index],
+                    own[index],
                 ),
             });
         }
         false
     }
 
-    /// This is the number of launches so far.
+    /// Returns the number of launches so far.
     pub fn launches(&self) -> u64 {
         self.launches.load(Ordering::Acquire)
     }
 
-    /// This is the reason why the part's own kernel ran in place of a launch, if it did.
+    /// Returns why the part's own kernel ran instead of the last launch that was refused; `None` if none was refused.
     pub fn refused(&self) -> Option<String> {
         locked(&self.refused).clone()
     }
@@ -241,12 +264,16 @@ impl LiveKernel<'_> {
         let (Some(kernel), Some(first)) = (kernel, buffers.first()) else {
             return Err("there is no kernel for this direction".to_owned());
         };
-        let sizes = self.sizes.iter();
-        let at: Sizes = sizes.map(|(name, n)| ((*name).to_owned(), *n)).collect();
-        if !self.live.swap.sizes.contains(&at) {
+        let sizes: Sizes = self
+            .sizes
+            .iter()
+            .map(|(name, n)| ((*name).to_owned(), *n))
+            .collect();
+        if !self.live.swap.sizes.contains(&sizes) {
             return Err(format!(
-                "the kernel was not checked at this model's {}; save the file again to check it there",
-                with_names(&at)
+                "the kernel was not checked at this model's {}; \
+                 save the file again to check it there",
+                with_names(&sizes)
             ));
         }
         let runtime = first.client.name();
@@ -263,14 +290,15 @@ impl LiveKernel<'_> {
         };
         if groups > MAX_GROUPS as u64 {
             return Err(format!(
-                "the kernel would need {groups} workgroups along one axis; at most {MAX_GROUPS} are possible"
+                "the kernel would need {groups} workgroups along one axis; \
+                 at most {MAX_GROUPS} are possible"
             ));
         }
         let shares = self.shares.max(1);
         let bytes = |buffer: &CubeTensor| 4 * buffer.meta.num_elements() as u64;
         for buffer in buffers {
-            let odd = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
-            if odd || !bytes(buffer).is_multiple_of(4 * shares) {
+            let misaligned = shares > 1 && !(bytes(buffer) / shares).is_multiple_of(ALIGNMENT);
+            if misaligned || !bytes(buffer).is_multiple_of(4 * shares) {
                 return Err(format!(
                     "the buffers of one sequence do not start at multiples of {ALIGNMENT} bytes"
                 ));
@@ -279,15 +307,18 @@ impl LiveKernel<'_> {
         for share in 0..shares {
             let arguments = buffers.iter().fold(KernelArguments::new(), |all, buffer| {
                 let part = bytes(buffer) / shares;
-                let handle = buffer.handle.clone().offset_start(share * part);
-                let handle = handle.offset_end((shares - 1 - share) * part);
+                let handle = buffer
+                    .handle
+                    .clone()
+                    .offset_start(share * part)
+                    .offset_end((shares - 1 - share) * part);
                 all.with_buffer(handle.binding())
             });
             let program = LearnerText {
                 name: self.live.name,
                 text: kernel.text.clone(),
                 workgroup: kernel.workgroup,
-                sizes: at.clone(),
+                sizes: sizes.clone(),
             };
             wgsl::launch_with(program, [groups as usize, 1, 1], first, arguments);
         }
@@ -312,7 +343,7 @@ impl Wgsl for LearnerText {
     }
 
     fn text(&self) -> String {
-        // `install` has filled it in before.
+        // The check has filled the text in at these sizes before, so filling it in does not fail here.
         template::fill(&self.text, &self.sizes)
             .map_or_else(|_| self.text.clone(), |filled| filled.text)
     }

@@ -1,10 +1,10 @@
-//! Linear layer without bias, y = x·Wᵀ, W stored `[out, in]`.
+//! A linear layer without bias, y = x·Wᵀ, with W stored as `[out, in]`.
 //!
-//! Backward: dx = dy·W, dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three forward passes.
+//! The backward pass computes dx = dy·W and dW = dyᵀ·x. These are two products of the forward pass's size, so a training step costs three
+//! forward passes.
 //!
-//! On a GPU, RoPE and the fused SwiGLU are no operations of their own where a product can do their work (`NextOperation`): the product before them
-//! does their forward pass to its result, on its way through workgroup memory, and the product behind them does the backward pass. On matrix
-//! cores what passes between them is f16. In f32 it is f32, and only where attention has a flash kernel.
+//! On a GPU, a product can do the work of RoPE or SwiGLU (`NextOperation`). The product before such an operation applies the forward pass when
+//! it stores its result, and the operation behind it does the backward pass. Their tensors are f16 on matrix cores and f32 elsewhere.
 
 pub(crate) mod fused_cpu;
 pub(crate) mod fused_gpu;
@@ -22,20 +22,20 @@ use super::{Cost, Float, Kernels, Operation, Parameter, primitive};
 pub use fused_gpu::tiles::{TileRun, tile_runs};
 use protocol::config::Matmul;
 
-/// A linear layer computes y = x·Wᵀ from x `[n, in]` and W `[out, in]`. Its result is y `[n, out]`, or what the operation `then` makes of
-/// y. The backward pass expects the gradient of x·Wᵀ.
+/// The operation y = x·Wᵀ of x `[n, in]` and W `[out, in]`. Its result is y `[n, out]`, or the result of the operation `then` on y. The backward
+/// pass expects the gradient of x·Wᵀ.
 #[derive(Clone, Debug, Default)]
 pub struct Linear {
     pub matmul: Matmul,
     pub format: Format,
-    /// This is a copy of W in the product's format, if there is one.
+    /// A copy of W in the product's format, if there is one.
     pub operand: Option<Tensor<2>>,
-    /// The product shares this work with the norm before it, if x is a norm's output.
+    /// The work that the product shares with the norm before it, if x is a norm's output.
     pub shared: SharedWork,
     pub then: NextOperation,
 }
 
-/// Each device has kernels of its own for products.
+/// A device's own kernels for products.
 pub trait FusedLinear: Backend {
     /// Computes y `[n, m]` = x `[n, k]` · Wᵀ with W `[m, k]`, and applies `then`, which is `Nothing` on the CPU. With `norm`, x is the
     /// output of that norm, which this product has to write.
@@ -87,9 +87,10 @@ impl Operation<2> for Linear {
 
     fn cost(&self, [x, w]: &[Vec<usize>; 2]) -> (Cost, Cost) {
         let (mut forward, backward) = cost(x, w, self.format);
-        let (n, y) = (x[0] as f64, (x[0] * w[0]) as f64);
+        let n = x[0] as f64;
+        let y = (x[0] * w[0]) as f64;
         if self.shared.gain.is_some() {
-            // It does the rest of the norm before it: the rows of x and of the result are multiplied, and the normed x is written.
+            // The product does the rest of the norm before it: it multiplies the rows of x and of its result, and writes the normed x.
             forward.flops += n * x[1] as f64 + y;
             forward.bytes += 2.0 * n * x[1] as f64;
         }
@@ -101,7 +102,7 @@ impl Operation<2> for Linear {
                 forward.bytes += (written - 4.0) * y;
             }
             NextOperation::Swiglu => {
-                // For each activation, three values in place of two in f32.
+                // For each activation, three values are written instead of two in f32.
                 forward.flops += 4.0 * y;
                 forward.bytes += (1.5 * written - 4.0) * y;
             }
@@ -125,15 +126,15 @@ impl Linear {
     }
 }
 
-/// This operation computes y = residual + x·Wᵀ. The kernel adds the residual when it stores the product, which saves a launch.
+/// The operation y = residual + x·Wᵀ. The kernel adds the residual when it stores the product, which saves a launch.
 #[derive(Clone, Debug, Default)]
 pub struct LinearResidual {
     pub format: Format,
-    /// This is a copy of W in the product's format, if there is one.
+    /// A copy of W in the product's format, if there is one.
     pub operand: Option<Tensor<2>>,
-    /// The product shares this work with the norm that follows.
+    /// The work that the product shares with the norm that follows.
     pub shared: SharedWork,
-    /// This is true if x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass
+    /// True if x is the last third of the input, which is the output of a product with [`NextOperation::Swiglu`]. The backward pass
     /// then includes the backward pass of the activation.
     pub gated: bool,
 }
@@ -176,7 +177,7 @@ impl Operation<3> for LinearResidual {
         if self.gated {
             let n = (x[0] * x[1]) as f64;
             backward.flops += 14.0 * n;
-            // Gate and up are read, and their gradients are written in place of one in f32.
+            // Gate and up are read, and two gradients are written instead of one in f32.
             backward.bytes += (16.0 * self.format.bytes_per_f32_byte() - 4.0) * n;
         }
         (forward, backward)
@@ -201,22 +202,26 @@ pub fn takes_swiglu(hidden: usize, ffn: usize) -> bool {
     hidden.is_multiple_of(4) && ffn.is_multiple_of(16)
 }
 
-/// Returns x and W in the run's format. `made` is a copy of W in this format.
+/// Returns x and W in the run's format. `copy` is a copy of W in this format, if there is one.
 pub(super) fn operands<B: Kernels>(
     [x, w]: [Float<B>; 2],
-    made: Option<&Tensor<2>>,
+    copy: Option<&Tensor<2>>,
     format: Format,
 ) -> [Float<B>; 2] {
-    let w = made.map_or_else(|| B::operand(w, format), B::constant);
-    [B::operand(x, format), w]
+    [
+        B::operand(x, format),
+        copy.map_or_else(|| B::operand(w, format), B::constant),
+    ]
 }
 
 /// Makes the f16 copies of parameters that products read, in a few launches, on a device with matrix cores.
 pub fn copy_operands(parameters: Vec<&mut Parameter>) {
-    let values = parameters
-        .iter()
-        .map(|parameter| primitive::<Cube>(parameter.value.clone().without_autodiff()));
-    let copies = super::gpu::format::halves(values.map(into_contiguous).collect());
+    let values = parameters.iter().map(|parameter| {
+        into_contiguous(primitive::<Cube>(
+            parameter.value.clone().without_autodiff(),
+        ))
+    });
+    let copies = super::gpu::format::halves(values.collect());
     for (parameter, copy) in parameters.into_iter().zip(copies) {
         parameter.operand = Some(Tensor::from_primitive::<Cube>(copy)); // [out, in]
     }
@@ -244,8 +249,11 @@ pub(super) fn backward<B: Kernels>(
     }
 }
 
+/// Returns the costs of the forward and the backward pass for x `[n, in]` and W `[out, in]`.
 pub(super) fn cost(x: &[usize], w: &[usize], format: Format) -> (Cost, Cost) {
-    let (n, k, m) = (x[0] as f64, x[1] as f64, w[0] as f64);
+    let n = x[0] as f64;
+    let k = x[1] as f64;
+    let m = w[0] as f64;
     let flops = 2.0 * n * k * m;
     // Each product reads two of the three matrices and writes the third in f32.
     let operand = format.bytes_per_f32_byte();

@@ -1,7 +1,7 @@
 //! Dynamic loss scaling (Micikevicius et al., 2017, arXiv 1710.03740, section 3.2): the loss is multiplied by a factor, which keeps
 //! gradients in f16 above its smallest number, and the optimizer divides by the factor. A step whose gradients are not finite is
-//! skipped and halves the factor; after [`GROWTH_INTERVAL`] clean steps the factor doubles. On a GPU the factor stays on the device,
-//! and nothing waits for it.
+//! skipped and halves the factor. After [`GROWTH_INTERVAL`] clean steps the factor doubles. On a GPU the factor stays on the device, so the
+//! host does not wait for it.
 
 pub(super) mod fused_gpu;
 
@@ -13,31 +13,31 @@ use burn_cubecl::tensor::CubeTensor;
 use super::backend::is_cpu;
 use super::{gpu, grad_norm, learner_kernel, primitive};
 
-/// A run begins with this factor.
+/// The factor with which a run begins.
 pub const FIRST: f32 = 65_536.0;
-/// The factor doubles after this many steps without an overflow.
+/// The number of steps without an overflow after which the factor doubles.
 pub const GROWTH_INTERVAL: u32 = 200;
-/// This is the largest factor. An infinite factor would stay infinite.
+/// The largest factor. Without a limit the factor would become infinite and stay so.
 pub const LARGEST: f32 = 16_777_216.0;
 
 /// The state of loss scaling on the host.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ScaleState {
     pub factor: f32,
-    /// The gradients of this step are multiplied by this factor; 0 skips the step.
+    /// The factor by which the optimizer multiplies the gradients of the last step: 1 over that step's factor, or 0 to skip the step.
     pub inverse: f32,
-    /// This many steps were clean since the factor changed.
+    /// The number of clean steps since the factor changed.
     pub clean: u32,
-    /// This many steps were skipped so far.
+    /// The number of steps that were skipped so far.
     pub skipped: u32,
 }
 
-/// The state, on the device that computes the gradients.
+/// The state of loss scaling, on the device that computes the gradients.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
 pub enum LossScale {
     Host(ScaleState),
-    /// The tensor has the fields of [`ScaleState`] in their order, `[4]`.
+    /// The fields of [`ScaleState`] in their order, `[4]`.
     Device(CubeTensor),
 }
 
@@ -81,11 +81,12 @@ impl ScaleState {
     }
 }
 
-/// The gradients among those of all parameters that show whether all are finite: those of the norms' gains, `[1, d]`.
+/// Chooses gradients that are finite only if the gradients of all parameters are: those of the norms' gains, `[1, d]`.
 ///
-/// A gradient becomes infinite where a product rounds to f16. Products and sums with an infinity or NaN are never finite, so it reaches
-/// the input of that product, and then the gain of the norm before it: norm 2 for the feed-forward products, norm 1 for those of
-/// attention, the final norm for the head. A learner's kernel may stop it, and a detached norm gets no gradient; then all are looked at.
+/// A gradient becomes infinite where a product rounds to f16. Products and sums with an infinity or NaN are never finite, so the infinity
+/// reaches the input of that product, and then the gain of the norm before it: norm 2 for the feed-forward products, norm 1 for those of
+/// attention, the final norm for the head. A learner's kernel may stop it, and a detached norm gets no gradient; then all gradients are
+/// chosen.
 pub fn to_check(gradients: &[Option<Tensor<2>>]) -> Vec<&Tensor<2>> {
     let all = || gradients.iter().flatten();
     let gains: Vec<_> = all().filter(|gradient| gradient.dims()[0] == 1).collect();
@@ -127,10 +128,11 @@ impl LossScale {
                 *state = state.after(finite);
             }
             Self::Device(state) => {
-                let gradients = gradients.iter().map(|gradient| (*gradient).clone());
-                let gradients = gradients.map(primitive::<Cube>).map(into_contiguous);
-                let all: Vec<CubeTensor> = gradients.collect();
-                fused_gpu::advance(state, &all, GROWTH_INTERVAL, LARGEST);
+                let tensors: Vec<CubeTensor> = gradients
+                    .iter()
+                    .map(|gradient| into_contiguous(primitive::<Cube>((*gradient).clone())))
+                    .collect();
+                fused_gpu::advance(state, &tensors, GROWTH_INTERVAL, LARGEST);
             }
         }
     }
@@ -160,9 +162,9 @@ mod tests {
         let mut scale = LossScale::new(device);
         let step = |finite: &bool| {
             let value = if *finite { 3.0 } else { f32::INFINITY };
-            let many = Tensor::<2>::full([70, 300], 0.5, device); // [70, 300]
-            let one = Tensor::<2>::full([1, 1], value, device); // [1, 1]
-            scale.advance(&[&many, &one]);
+            let always_finite = Tensor::<2>::full([70, 300], 0.5, device); // [70, 300]
+            let gradient = Tensor::<2>::full([1, 1], value, device); // [1, 1]
+            scale.advance(&[&always_finite, &gradient]);
             scale.read().expect("the device answers")
         };
         steps.iter().map(step).collect()
@@ -206,14 +208,13 @@ mod tests {
     }
 
     #[test]
-    fn a_gpu_moves_on_as_the_host_does() {
+    fn the_state_on_a_gpu_advances_like_the_state_on_the_host() {
         let Some(device) = gpu::check::TestDevice::any() else {
             return;
         };
         let mut steps = vec![true; GROWTH_INTERVAL as usize + 2];
         steps[1] = false;
         steps.extend([false, true]);
-        let device = device.burn();
-        assert_eq!(run(&device, &steps), run(&Device::flex(), &steps));
+        assert_eq!(run(&device.burn(), &steps), run(&Device::flex(), &steps));
     }
 }

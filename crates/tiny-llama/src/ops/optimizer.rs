@@ -1,5 +1,5 @@
 //! AdamW (Loshchilov and Hutter, 2017, arXiv 1711.05101): p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g²,
-//! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). Versions: the library's, tensor by tensor, and ours in one pass.
+//! p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + ε). The library's version updates tensor by tensor; ours updates all tensors in one pass.
 
 mod fused_cpu;
 mod fused_gpu;
@@ -23,7 +23,7 @@ pub use fused_cpu::{BETA_1, BETA_2, EPSILON, WEIGHT_DECAY};
 use fused_gpu::AdamwTensors;
 use protocol::config;
 
-/// The optimizer is AdamW with its state, which has one slot per parameter. A slot is empty until the parameter's first gradient.
+/// AdamW with its state, which has one slot for each parameter. A slot is empty until the parameter's first gradient.
 pub struct Optimizer(Version);
 
 #[expect(clippy::large_enum_variant, reason = "one exists for each run")]
@@ -34,10 +34,10 @@ enum Version {
     },
     Own {
         moments: Vec<Option<Moments>>,
-        /// These are the parameters that the last update moved.
+        /// The indices of the parameters that the last update changed.
         moved: Vec<usize>,
         clocks: Clocks,
-        /// On a GPU, runs without loss scaling use this neutral state of it.
+        /// The state of loss scaling that a GPU's kernel reads in runs without loss scaling. It leaves gradients unchanged.
         unscaled: Option<CubeTensor>,
     },
 }
@@ -50,7 +50,7 @@ struct Moments {
     updates: i32,
 }
 
-/// These are the bias corrections on a GPU, by number of updates. Most runs have one.
+/// The bias corrections on a GPU, by the number of updates. In most runs all parameters have one number.
 type Clocks = BTreeMap<i32, CubeTensor>;
 
 impl Optimizer {
@@ -78,18 +78,20 @@ impl Optimizer {
 
     /// Returns the bytes of all moments. A parameter without a gradient so far has none.
     pub fn moment_bytes(&self, parameters: &[&Parameter]) -> u64 {
-        let has = |index: usize| match &self.0 {
+        let has_moments = |index: usize| match &self.0 {
             Version::Library { states, .. } => states[index].is_some(),
             Version::Own { moments, .. } => moments[index].is_some(),
         };
-        let all = parameters.iter().enumerate();
-        let with = all.filter(|(index, _)| has(*index));
-        with.map(|(_, p)| 8 * p.value.shape().num_elements() as u64)
+        parameters
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| has_moments(*index))
+            .map(|(_, parameter)| 8 * parameter.value.shape().num_elements() as u64)
             .sum()
     }
 
-    /// Adds the replays of the last update on the device to the counts of the parameters it moved; -1 if it was only recorded.
-    pub fn replayed(&mut self, times: i32) {
+    /// Counts the device's replays of the last update, for the parameters that it changed. `times` is -1 if the update was only recorded.
+    pub fn count_replays(&mut self, times: i32) {
         let Version::Own {
             moments,
             moved,
@@ -99,17 +101,19 @@ impl Optimizer {
         else {
             return;
         };
-        let mut ages = BTreeMap::new();
+        let mut new_ages = BTreeMap::new();
         for index in moved {
             if let Some(moments) = &mut moments[*index] {
-                ages.insert(moments.updates, moments.updates + times);
+                new_ages.insert(moments.updates, moments.updates + times);
                 moments.updates += times;
             }
         }
-        let older = ages.into_iter();
-        let older = older.filter_map(|(before, now)| Some((now, clocks.remove(&before)?)));
-        let older: Vec<_> = older.collect();
-        clocks.extend(older);
+        // All are removed before the first is inserted, because a new age may be another's old one.
+        let advanced: Vec<_> = new_ages
+            .into_iter()
+            .filter_map(|(before, now)| Some((now, clocks.remove(&before)?)))
+            .collect();
+        clocks.extend(advanced);
     }
 
     /// Makes one update. A parameter without a gradient does not change, as in PyTorch. Our version divides gradients by the loss
@@ -129,10 +133,10 @@ impl Optimizer {
                     let Some(gradient) = gradient else { continue };
                     let row = row("library", gradient.shape().num_elements());
                     cost::span(row, || {
-                        let value = parameter.value.clone().inner(); // [rows, columns]
-                        let (value, next) = rule.step(lr, value, gradient, state.take());
+                        let before = parameter.value.clone().inner(); // [rows, columns]
+                        let (after, next) = rule.step(lr, before, gradient, state.take());
                         *state = next;
-                        parameter.value = Tensor::from_inner(value).require_grad(); // [rows, columns]
+                        parameter.value = Tensor::from_inner(after).require_grad(); // [rows, columns]
                         if parameter.operand.is_some() {
                             linear::copy_operands(vec![parameter]);
                         }
@@ -168,7 +172,7 @@ impl Optimizer {
                     by_age.entry(updates).or_default().push(work);
                 }
                 cost::span(row("own", elements), || {
-                    // Oldest first: their clock advances before a younger one takes its place.
+                    // Parameters with the most updates come first, so that their clock advances before another takes its place.
                     for (updates, work) in by_age.into_iter().rev() {
                         let time = updates + 1;
                         let rule = OwnAdamW { lr, time, unscale };
@@ -187,7 +191,7 @@ impl Optimizer {
 /// A parameter with its gradient and moments, as burn's tensors. Parameters with equally many updates are updated together.
 type Work<'a> = (&'a mut Parameter, Tensor<2>, &'a mut Option<Moments>);
 
-/// A parameter with its gradient and moments as the backend's flat tensors.
+/// A parameter with its gradient and moments as the backend's contiguous tensors.
 struct Flat<'a, T> {
     parameter: &'a mut Parameter,
     moments: &'a mut Option<Moments>,
@@ -198,7 +202,7 @@ struct Flat<'a, T> {
 }
 
 impl<'a, T> Flat<'a, T> {
-    /// Makes the flat tensors of a parameter; `value` is the parameter's tensor.
+    /// Makes the contiguous tensors of a parameter; `value` is the parameter's tensor.
     fn new(
         (parameter, gradient, moments): Work<'a>,
         value: Tensor<2>,
@@ -235,7 +239,7 @@ fn on_cpu(rule: &OwnAdamW, work: Vec<Work>) {
     let mut all: Vec<_> = work
         .into_iter()
         .map(|work| {
-            // With the value out of the model, this is its only owner, and the update happens in place.
+            // The value is taken out of the model, so that it has one owner and is updated in place.
             let value = std::mem::replace(&mut work.0.value, placeholder.clone()).inner();
             Flat::new(work, value, |tensor| {
                 primitive::<Flex>(tensor).to_contiguous()
@@ -270,11 +274,15 @@ fn on_gpu(
             })
         })
         .collect();
-    let (first, before) = (&all[0], rule.time - 1);
-    let clock = clocks.remove(&before);
-    let clock = clock.unwrap_or_else(|| clock_at(before, &first.parameter.value));
-    let operands = all.iter().map(|flat| flat.parameter.operand.clone());
-    let copies: Vec<_> = operands.map(|copy| copy.map(primitive::<Cube>)).collect();
+    let first = &all[0];
+    let before = rule.time - 1;
+    let clock = clocks
+        .remove(&before)
+        .unwrap_or_else(|| clock_at(before, &first.parameter.value));
+    let copies: Vec<_> = all
+        .iter()
+        .map(|flat| flat.parameter.operand.clone().map(primitive::<Cube>))
+        .collect();
     let slots: Vec<_> = all
         .iter()
         .zip(&copies)
@@ -296,8 +304,8 @@ fn on_gpu(
     }
 }
 
-/// Makes the bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`, for the first update, and for parameters that had no gradient while others of
-/// their age were updated.
+/// Makes the bias corrections 1 − β₁ᵗ and 1 − β₂ᵗ, `[2]`, after `time` updates. The first update needs them, and so do parameters that had no
+/// gradient while others with as many updates were updated.
 fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     let corrections = [BETA_1, BETA_2].map(|beta| (1.0 - beta.powi(time)) as f32);
     Tensor::<1>::from_data(
@@ -308,6 +316,7 @@ fn clock_at(time: i32, like: &Tensor<2>) -> CubeTensor {
     .expect("the device was checked")
 }
 
+/// Returns the row of an update of this many elements in a profile.
 fn row(version: &'static str, elements: usize) -> SpanRow {
     let n = elements as f64;
     SpanRow {

@@ -13,13 +13,13 @@ use super::versions::{Input, Versions};
 use super::{Parameter, Scope, apply};
 use protocol::config::Matmul;
 
-/// The residual stream is one matrix x `[n, d]`.
+/// The residual stream, one matrix x `[n, d]`.
 #[derive(Debug)]
 pub struct Residual<'a> {
     versions: &'a Versions,
-    /// This is the stream as the last norm read it.
+    /// The stream as the last norm read it; `None` before the first norm.
     x: Option<Tensor<2>>,
-    /// This is the sum that the next norm still has to compute.
+    /// The sum that the next norm still has to compute.
     next: Next<'a>,
 }
 
@@ -33,7 +33,7 @@ enum Next<'a> {
     Sum(Scope, Tensor<2>, &'a Parameter),
 }
 
-/// A norm of the stream is computed when its readers are known.
+/// A norm of the stream, which is computed when its readers are known.
 #[derive(Debug)]
 pub struct Normed<'s, 'a> {
     stream: &'s mut Residual<'a>,
@@ -92,12 +92,12 @@ impl Normed<'_, '_> {
     /// Computes the sum that the stream still has to add, and then the norm.
     fn computed(self, reader: Option<&Parameter>) -> Input {
         let versions = self.stream.versions;
-        let (x, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
+        let (stream, shared) = match std::mem::replace(&mut self.stream.next, Next::Nothing) {
             Next::Nothing => (self.stream.x.take(), SharedWork::default()),
             Next::Embedding(table, tokens) => self.embedding(table, tokens, reader),
             Next::Sum(scope, y, w) => self.sum(scope, y, w, reader),
         };
-        let x = x.expect("a stream begins with an embedding"); // [n, d]
+        let x = stream.expect("a stream begins with an embedding"); // [n, d]
         let norm = RmsNorm {
             version: versions.config.norm,
             on_trunk: self.scope.layer.is_some(),
@@ -106,8 +106,10 @@ impl Normed<'_, '_> {
         };
         let inputs = [x.clone(), self.gain.value.clone()];
         self.stream.x = Some(x);
-        let x = apply(self.scope, norm, inputs); // [n, d]
-        Input { x, shared }
+        Input {
+            x: apply(self.scope, norm, inputs), // [n, d]
+            shared,
+        }
     }
 
     fn embedding(
@@ -163,8 +165,8 @@ impl Normed<'_, '_> {
         (Some(x), shared)
     }
 
-    /// Returns the norm's gain `[1, d]` if the product with W, which is added to x `[n, d]`, does a part of the norm. A product in parts,
-    /// which another launch adds, cannot do it.
+    /// Returns the norm's gain `[1, d]` if the product with W, which is added to x `[n, d]`, does a part of the norm. A product whose parts
+    /// another launch adds cannot do this.
     fn gain_in_sum(
         &self,
         x: &Tensor<2>,
@@ -190,11 +192,11 @@ impl Normed<'_, '_> {
         x: [usize; 2],
     ) -> Option<Tensor<2>> {
         let versions = self.stream.versions;
-        let applies = |w: &Parameter| {
-            fused_gpu::applies_norm(on, x, w.value.dims()[0], versions.format)
-                && Fusion::NormInProducts.is_on()
-        };
-        let in_products = reader.is_some_and(applies) && versions.own_norm(self.scope.part);
+        let reader_applies_norm =
+            |w: &Parameter| fused_gpu::applies_norm(on, x, w.value.dims()[0], versions.format);
+        let in_products = reader.is_some_and(reader_applies_norm)
+            && Fusion::NormInProducts.is_on()
+            && versions.own_norm(self.scope.part);
         in_products.then(|| self.gain.value.clone().without_autodiff()) // [1, d]
     }
 }

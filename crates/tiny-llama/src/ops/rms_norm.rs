@@ -14,20 +14,20 @@ use super::shared_work::SharedWork;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Norm;
 
-/// The norm takes x `[n, d]` and γ `[1, d]` and gives y `[n, d]`.
+/// The operation that takes x `[n, d]` and γ `[1, d]` and gives y `[n, d]`.
 #[derive(Clone, Debug, Default)]
 pub struct RmsNorm {
     pub version: Norm,
-    /// This is true if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
+    /// True if x also continues past the norm in a residual connection. The gradient of that path then arrives first, and the fused
     /// backward pass adds it.
     pub on_trunk: bool,
-    /// This is the format of the products that read y.
+    /// The format of the products that read y.
     pub format: Format,
-    /// The norm shares this work with the operations before and behind it.
+    /// The work that the norm shares with the operations before and behind it.
     pub shared: SharedWork,
 }
 
-/// Each device has kernels of its own for the norm.
+/// A device's own kernels for the norm.
 pub trait FusedNorm: Backend {
     /// Returns y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. If the operations around the norm do
     /// its work, the product behind it writes both later.
@@ -82,7 +82,7 @@ impl Operation<2> for RmsNorm {
         <B as FusedNorm>::backward(saved, dy, earlier)
     }
 
-    /// The learner's kernel writes only y; ours computes 1/rms, which the backward pass needs.
+    /// Computes y with the learner's kernel, and with our own 1/rms, which the backward pass needs and the learner's kernel does not write.
     fn forward_live<B: Kernels>(
         &self,
         live: &LivePart,

@@ -12,7 +12,7 @@ use super::learner_kernel::{LiveKernel, LivePart, WorkgroupCount};
 pub use super::shapes::{Rope, Rotation};
 use super::{Cost, Float, Kernels, Operation};
 
-/// Each device has kernels of its own for the rotation.
+/// A device's own kernel for the rotation.
 pub trait FusedRope: Backend {
     /// Rotates the first `rotated` columns of `[n, w]` by cos and sin. The result `[n, w]` is an operand of products in `format`.
     fn forward(
@@ -33,15 +33,15 @@ impl Operation<1> for Rope {
     }
 
     fn forward<B: Kernels>(&self, [x]: [Float<B>; 1]) -> (Float<B>, ()) {
-        (self.turn::<B>(x, false, Format::Full), ())
+        (self.rotate::<B>(x, false, Format::Full), ())
     }
 
     fn backward<B: Kernels>(&self, (): (), dy: Float<B>) -> [Float<B>; 1] {
-        [self.turn::<B>(dy, true, self.format)]
+        [self.rotate::<B>(dy, true, self.format)]
     }
 
-    /// The learner's kernel computes the angle from the row's number, so each sequence needs a launch. It has no backward pass, so ours
-    /// runs there. It rotates every column, so it is not used for rows that also hold values.
+    /// Rotates with the learner's kernel, one launch for each sequence, because the kernel computes the angle from the row's number. The
+    /// kernel rotates every column, so it does not fit rows that also hold values. The backward pass uses our own kernel.
     fn forward_live<B: Kernels>(
         &self,
         live: &LivePart,
@@ -95,7 +95,8 @@ impl Rope {
         }
     }
 
-    fn turn<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
+    /// Rotates x `[n, w]`, or rotates it back if `inverse`. The result is an operand of products in `format`.
+    fn rotate<B: Kernels>(&self, x: Float<B>, inverse: bool, format: Format) -> Float<B> {
         let tables = self.tables::<B>();
         let rotation = Rotation {
             inverse,

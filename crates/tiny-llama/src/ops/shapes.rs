@@ -1,5 +1,5 @@
-//! Parameters of the kernels for attention and rotary embedding: sizes, versions, tables. Plain data; the operations are in
-//! `attention.rs` and `rope.rs`.
+//! The parameters of attention and rotary embedding, which several operations and their kernels share: sizes, versions, tables. The
+//! operations themselves are in `attention.rs` and `rope.rs`.
 
 use std::ops::Range;
 
@@ -59,8 +59,8 @@ pub struct Attention {
     pub format: Format,
     /// [`causal_mask`](super::attention::causal_mask) as `[context, context]`, kept between steps; flash attention needs none.
     pub mask: Option<Tensor<2>>,
-    /// The rotation of q and k if the products before it did it ([`NextOperation::Rope`]), in f16 for kernels on matrix cores; gradients then have
-    /// the form that those products expect.
+    /// The rotation of q and k, if the products before the attention have done it ([`NextOperation::Rope`]). The attention then rotates the
+    /// gradients of q and k back. For kernels on matrix cores, q, k and v are then f16.
     pub rope: Option<Rope>,
 }
 
@@ -94,7 +94,7 @@ pub enum QkvRows<T> {
 }
 
 impl<T> QkvRows<T> {
-    /// Returns the buffer that holds q.
+    /// Returns the buffer that holds q, alone or with k and v.
     pub fn first(&self) -> &T {
         let (Self::Separate([first, ..]) | Self::Packed(first)) = self;
         first
@@ -126,31 +126,31 @@ impl<T> QkvRows<T> {
     pub fn columns(&self, sizes: &Heads) -> [(&T, Columns); 3] {
         let [q, k, v] = sizes.widths();
         match self {
-            Self::Separate([of_q, of_k, of_v]) => [(of_q, q), (of_k, k), (of_v, v)]
+            Self::Separate([q_rows, k_rows, v_rows]) => [(q_rows, q), (k_rows, k), (v_rows, v)]
                 .map(|(buffer, stride)| (buffer, Columns { offset: 0, stride })),
-            Self::Packed(one) => [0, q, q + k].map(|offset| {
+            Self::Packed(buffer) => [0, q, q + k].map(|offset| {
                 let stride = q + k + v;
-                (one, Columns { offset, stride })
+                (buffer, Columns { offset, stride })
             }),
         }
     }
 }
 
-/// This operation rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`. The other columns do not change.
+/// The operation that rotates the first `rotated` columns of `[n, w]` as heads of width `head_dim`. The other columns do not change.
 #[derive(Clone, Debug)]
 pub struct Rope {
-    /// The tables are cos and sin, `[context, head_dim / 2]` each.
+    /// cos and sin of the angles, `[context, head_dim / 2]` each.
     pub tables: [Tensor<2>; 2],
     pub context: usize,
     pub head_dim: usize,
     pub rotated: usize,
     pub fused: bool,
-    /// This is the format of the products that read the gradient.
+    /// The format of the products that read the gradient.
     pub format: Format,
 }
 
-/// A product x·Wᵀ on a GPU can do the forward pass of the operation after it when it stores its result. This saves a launch. The operation
-/// does its own backward pass. The results are f16 on matrix cores.
+/// The operation after a product x·Wᵀ whose forward pass the product does when it stores its result. This saves a launch on a GPU. The
+/// backward pass of the operation stays a launch of its own. On matrix cores the results are f16.
 #[derive(Clone, Debug, Default)]
 pub enum NextOperation {
     #[default]
@@ -162,16 +162,16 @@ pub enum NextOperation {
     Swiglu,
 }
 
-/// A rotation says which columns rotate, and which rows of the tables belong to them.
+/// The columns of a matrix that rotate, and the rows of the tables that belong to its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Rotation {
-    /// This is the width of a row.
+    /// The number of columns of a row.
     pub width: usize,
-    /// This many columns are rotated, from the left; a multiple of `head_dim`.
+    /// The number of columns that are rotated, from the left; a multiple of `head_dim`.
     pub rotated: usize,
     pub head_dim: usize,
-    /// Rows per sequence: the position of row n is n mod context.
+    /// The number of rows of a sequence: the position of row n is n mod context.
     pub context: usize,
-    /// This is true if the rotation is by the opposite angle, as in the backward pass.
+    /// True if the rotation is by the opposite angle, as in the backward pass.
     pub inverse: bool,
 }

@@ -1,5 +1,5 @@
-//! The work that the operations around a norm of the residual stream do for each other, which saves launches on a GPU. They are the
-//! operation before it (the embedding, or a product with a residual), the norm, and the product that reads its output. Each has a copy of
+//! How the work of a norm is divided on a GPU, which saves launches. The operation before the norm (the embedding, or a product with a
+//! residual) may do the first part, and the product that reads the norm the rest. The norm and the two operations around it have copies of
 //! one [`SharedWork`], through which buffers pass from one to the next. The rules, which decide who does what, are in `fusion`.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +13,8 @@ use super::gpu::{empty, empty_of};
 /// The work of one norm's forward pass, which the operations around the norm share. By default, the norm does all of it.
 #[derive(Clone, Debug, Default)]
 pub struct SharedWork {
-    /// This is the norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work. It
-    /// is `None` if the norm does its own work.
+    /// The norm's gain `[1, d]` without autodiff, if the operation before the norm and the product behind it do the norm's work; `None` if
+    /// the norm does its own work.
     pub gain: Option<Tensor<2>>,
     partial: Arc<Mutex<Option<PartialNorm>>>,
 }
@@ -23,13 +23,13 @@ pub struct SharedWork {
 /// r = 1/√(mean(x²) + ε).
 #[derive(Clone, Debug)]
 pub struct PartialNorm {
-    /// The gain is `[1, d]`.
+    /// The gain `[1, d]`.
     pub gain: CubeTensor,
-    /// This is x·gain `[n, d]` in f16. A value over 65,504 is stored as 65,504, so that y is finite, but too small.
+    /// x·gain `[n, d]` in f16. A value over 65,504 is stored as 65,504, so that y is finite, but too small.
     pub scaled: CubeTensor,
-    /// These are the sums Σx² of each row, in parts `[parts, n]`.
+    /// The sums Σx² of each row, in parts `[parts, n]`.
     pub squares: CubeTensor,
-    /// This is r `[n, 1]`, which the product behind writes together with y.
+    /// r `[n, 1]`, which the product behind writes together with y.
     pub inverse: CubeTensor,
 }
 
@@ -45,8 +45,8 @@ impl SharedWork {
         self.partial.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Adds the cost of what the operation before the norm does for an x of `count` elements: squares, their sums, and x·gain, stored in
-    /// f16.
+    /// Adds to a cost the work that the operation before the norm does for the norm of `count` elements: squares, their sums, and x·gain,
+    /// stored in f16. Adds nothing if the norm does its own work.
     pub(super) fn add_cost(&self, to: &mut Cost, count: f64) {
         if self.gain.is_some() {
             to.flops += 3.0 * count;
@@ -87,8 +87,7 @@ mod tests {
             return;
         };
         let on_device = device.burn().autodiff();
-        // The norm does its work, or the products around it do.
-        let run = |applied: bool, format, [n, d]: [usize; 2]| -> Vec<Vec<f32>> {
+        let run = |norm_in_products: bool, format, [n, d]: [usize; 2]| -> Vec<Vec<f32>> {
             let wide = 1024;
             let shapes = [[n, wide], [d, wide], [n, d], [1, d], [wide, d], [d, wide]];
             let inputs = shapes.map(|shape| {
@@ -97,7 +96,7 @@ mod tests {
                 Tensor::<2>::from_data(data, &on_device).require_grad()
             });
             let [active, down, residual, gain, up, last] = inputs.clone();
-            let shared = SharedWork::new(applied.then(|| gain.clone().without_autodiff()));
+            let shared = SharedWork::new(norm_in_products.then(|| gain.clone().without_autodiff()));
             let onto = |shared: SharedWork| LinearResidual {
                 format,
                 shared,
@@ -112,7 +111,7 @@ mod tests {
                 shared: shared.clone(),
             };
             let h = apply(at, norm, [x.clone(), gain]); // [n, d]
-            assert_eq!(shared.partial().is_some(), applied);
+            assert_eq!(shared.partial().is_some(), norm_in_products);
             let product = Linear {
                 matmul: Matmul::Own,
                 format,
@@ -123,13 +122,13 @@ mod tests {
             assert!(shared.partial().is_none());
             let z = apply(at, onto(SharedWork::default()), [y, last, x.clone()]); // [n, d]
             let mut found = vec![x.clone().inner(), z.clone().inner()];
-            // Small enough for f16 at every size.
+            // The factor keeps the gradients small enough for f16 at every size.
             let gradients = (z.clone() * z / 64.0).sum().backward();
             found.extend(inputs.iter().filter_map(|input| input.grad(&gradients)));
-            let values = found
+            found
                 .into_iter()
-                .map(|tensor| tensor.into_data().iter().collect());
-            values.collect()
+                .map(|tensor| tensor.into_data().iter().collect())
+                .collect()
         };
         if !check::has_matrix_cores() {
             return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
@@ -137,7 +136,7 @@ mod tests {
         for sizes in [16, 60, 512].map(|d| [16, d]) {
             let want = run(false, Format::Native, sizes);
             let got = run(true, Format::Native, sizes);
-            assert_eq!(got.len(), 8);
+            assert_eq!(got.len(), 8, "two outputs and six gradients");
             for (i, (got, want)) in got.iter().zip(&want).enumerate() {
                 check::close(&format!("{sizes:?}, {i}"), got, want, 3e-3);
             }
@@ -177,7 +176,7 @@ mod tests {
         let h = apply(at, norm, [x, full(1.0, [1, d])]); // [n, d]
         let y = apply(at, product, [h, full(1.0 / 64.0, [d, d])]); // [n, d]
         let values = y.into_data().iter::<f32>().collect::<Vec<_>>();
-        // In f32 each is 1.
+        // In f32 each value is 1. Here x·gain = 1e5 is stored as 65,504, so each is 0.655.
         assert!(
             values.iter().all(|y| (y - 0.655).abs() < 0.01),
             "{values:?}"

@@ -16,7 +16,7 @@ use super::linear;
 use super::{Cost, Float, Kernels, Operation};
 use protocol::config::Matmul;
 
-/// Each device has kernels of its own for gate and up side by side.
+/// A device's own kernels for gates and ups side by side.
 pub trait FusedSwiglu: Backend {
     /// Computes the activation `[n, f]` of `[n, 2f]`, as an operand of products in `format`.
     fn forward(packed: Float<Self>, format: Format) -> Float<Self>;
@@ -24,13 +24,13 @@ pub trait FusedSwiglu: Backend {
     fn backward(packed: Float<Self>, dy: Float<Self>, format: Format) -> Float<Self>;
 }
 
-/// Each device has a naive kernel for stage 4.
+/// A device's naive kernel for stage 4.
 pub trait NaiveGates: Backend {
-    /// Computes the activation `[n, f]` and its two products from x, W_gate and W_up.
+    /// Returns the activations, the gates x·W_gateᵀ and the ups x·W_upᵀ, `[n, f]` each, from x, W_gate and W_up.
     fn forward(inputs: [Float<Self>; 3]) -> [Float<Self>; 3];
 }
 
-/// The activation takes gate `[n, f]` and up `[n, f]` and gives silu(gate)·up `[n, f]`, from burn's primitives.
+/// The operation that takes gate `[n, f]` and up `[n, f]` and gives silu(gate)·up `[n, f]`, from burn's primitives.
 #[derive(Clone, Debug)]
 pub struct Activation;
 
@@ -82,7 +82,8 @@ impl Operation<2> for Activation {
     }
 }
 
-/// Runs a learner's kernel with one invocation for each element.
+/// Runs a learner's kernel with one invocation for each element of an output; `None` if the kernel does not fit. `which` is 0 forward,
+/// 1 backward.
 fn elementwise<B: Kernels>(
     live: &LivePart,
     which: usize,
@@ -100,12 +101,12 @@ fn elementwise<B: Kernels>(
     B::learner(kernel, inputs, outputs)
 }
 
-/// The packed activation takes gate and up side by side in one `[n, 2f]` and gives `[n, f]`. This saves a projection. With `fused`, the
-/// activation is one kernel.
+/// The operation that takes gate and up side by side in one `[n, 2f]` and gives `[n, f]`. One product can then compute both.
 #[derive(Clone, Debug)]
 pub struct PackedActivation {
+    /// True if the activation is one kernel of our own.
     pub fused: bool,
-    /// This is the format of the products before and after the activation, for which the fused kernel writes.
+    /// The format of the products that read the activation, and of those that read its gradient. Our kernel writes this format.
     pub format: Format,
 }
 
@@ -145,8 +146,8 @@ impl Operation<1> for PackedActivation {
     }
 }
 
-/// Stage 4: x `[n, d]`, W_gate and W_up `[f, d]` → silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`, where each output is computed by one
-/// invocation that reads two whole rows of weights. Right, but without any reuse. The backward pass uses the library's products.
+/// The operation of stage 4: from x `[n, d]`, W_gate and W_up `[f, d]` it gives silu(x·W_gateᵀ)·(x·W_upᵀ) `[n, f]`. Each output is computed by
+/// one invocation, which reads two whole rows of weights and reuses nothing. The backward pass uses the version of products in `matmul`.
 #[derive(Clone, Debug)]
 pub struct NaiveSwiglu {
     pub matmul: Matmul,
@@ -177,7 +178,9 @@ impl Operation<3> for NaiveSwiglu {
     }
 
     fn cost(&self, [x, w, _]: &[Vec<usize>; 3]) -> (Cost, Cost) {
-        let (n, d, f) = (x[0] as f64, x[1] as f64, w[0] as f64);
+        let n = x[0] as f64;
+        let d = x[1] as f64;
+        let f = w[0] as f64;
         let products = 4.0 * n * d * f;
         let forward = Cost::new(products + 8.0 * n * f, n * d + 2.0 * f * d + 3.0 * n * f);
         let backward = Cost::new(

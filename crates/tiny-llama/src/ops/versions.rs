@@ -15,16 +15,16 @@ use protocol::config::{
     Attention as AttentionVersion, KvLayout, Matmul, ModelConfig, Norm, ROPE_THETA, Swiglu,
 };
 
-/// Which version of each operation runs. Scopes name the place in the model.
+/// The versions of a model's operations. The scope that a method gets names the place in the model.
 #[derive(Clone, Debug)]
 pub struct Versions {
     pub config: ModelConfig,
     pub format: Format,
-    /// The context is the number of tokens of a sequence.
+    /// The number of tokens of a sequence.
     pub context: usize,
-    /// The tables hold cos and sin of the rotary angles, `[context, head_dim / 2]` each.
+    /// cos and sin of the rotary angles, `[context, head_dim / 2]` each.
     rope: [Tensor<2>; 2],
-    /// The causal mask is `[context, context]`. Flash attention has none, because its memory grows with the context only.
+    /// The causal mask `[context, context]`. Flash attention has none, because its memory grows with the context only.
     mask: Option<Tensor<2>>,
 }
 
@@ -43,12 +43,12 @@ impl From<Tensor<2>> for Input {
 }
 
 impl Versions {
-    /// Makes the operations' versions with tables for this context on the device.
+    /// Chooses the versions of a configuration, with tables for this context on the device.
     pub fn new(config: ModelConfig, format: Format, context: usize, device: &Device) -> Self {
-        let device = device.clone().inner();
+        let plain_device = device.clone().inner();
         let table = |values: Vec<f32>, columns: usize| {
             let data = TensorData::new(values, [context, columns]);
-            Tensor::<2>::from_data(data, &device)
+            Tensor::<2>::from_data(data, &plain_device)
         };
         let head_dim = config.hidden / config.heads;
         let (cos, sin) = tables(context, head_dim, ROPE_THETA);
@@ -111,7 +111,8 @@ impl Versions {
         w: &Parameter,
         columns: usize,
     ) -> Tensor<2> {
-        let (x, rope) = (x.into(), self.rope(columns));
+        let x = x.into();
+        let rope = self.rope(columns);
         if self.attention(&x.x).rope.is_some() {
             let then = NextOperation::Rope(Box::new(rope));
             return self.linear_then(scope, x, w, then); // [n, out]
@@ -127,7 +128,8 @@ impl Versions {
     /// Computes silu(gate)·up of the gates and ups x·Wᵀ `[n, 2·ffn]`. The result is `[n, ffn]`. Where the product computes the activation,
     /// the result is `[3n, ffn]` with the activations in the last third.
     pub fn gated(&self, scope: Scope, x: impl Into<Input>, w: &Parameter) -> Tensor<2> {
-        let (x, fused) = (x.into(), self.config.swiglu == Swiglu::FusedActivation);
+        let x = x.into();
+        let fused = self.config.swiglu == Swiglu::FusedActivation;
         if fused && self.swiglu_in_product(&x.x) {
             return self.linear_then(scope, x, w, NextOperation::Swiglu); // [3n, ffn]
         }
@@ -200,12 +202,14 @@ impl Versions {
     /// Returns the strides of q, k and v, in elements, with which the attention operation reads them.
     pub fn attention_strides(&self) -> Vec<(String, Vec<usize>)> {
         let c = &self.config;
-        let (t, dh) = (self.context, c.hidden / c.heads);
-        let copied = c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
+        let t = self.context;
+        let dh = c.hidden / c.heads;
+        let is_copied =
+            c.kv_layout == KvLayout::Contiguous && c.attention == AttentionVersion::Kernel;
         let heads = [("q", c.heads), ("k", c.kv_heads), ("v", c.kv_heads)];
         let view = |(name, heads): (&str, usize)| {
             let x = Tensor::<4>::zeros([1, t, heads, dh], &self.rope[0].device()); // [b, t, h, dh]
-            let strides = if copied {
+            let strides = if is_copied {
                 vec![heads * t * dh, t * dh, dh, 1]
             } else {
                 strides(x.swap_dims(1, 2)) // [b, h, t, dh]

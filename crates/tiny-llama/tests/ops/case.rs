@@ -1,4 +1,4 @@
-//! Devices, one run of an operation with its gradients, and the comparison of its versions with the formula.
+//! The common part of the tests of operations: the devices, one run with its gradients, and the comparison of all versions with the formula.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -9,28 +9,28 @@ use tiny_llama::ops::{Operation, Scope, apply};
 use crate::adapter;
 use crate::ops::matrix::Matrix;
 
-/// Relative tolerance against the formula in double precision, and between versions.
+/// The relative tolerance against the formula in double precision, and between versions.
 pub(crate) const CLOSE: f64 = 2e-5;
-/// Relative tolerance against central differences of the formula, whose own error is about 1e-9.
+/// The relative tolerance against central differences of the formula, whose own error is about 1e-9.
 pub(crate) const GRADIENT: f64 = 5e-5;
-/// How many elements of an input get a central difference, spread evenly over it.
+/// The number of elements of an input that get a central difference, spread evenly over it.
 const DIFFERENCES: usize = 48;
 /// The step of a central difference, as a share of the input's largest value.
 const STEP: f64 = 1e-5;
 
-/// The CPU device.
+/// Returns the CPU device.
 pub(crate) fn cpu() -> Device {
     Device::flex().autodiff()
 }
 
-/// A device that one test at a time may use.
-pub(crate) struct Held {
+/// A device that one test uses at a time.
+pub(crate) struct HeldDevice {
     pub device: Device,
     _turn: MutexGuard<'static, ()>,
 }
 
-/// The CPU driver of Vulkan, else a GPU, or `None` after printing why.
-pub(crate) fn wgpu() -> Option<Held> {
+/// Opens the CPU driver of Vulkan, else a GPU. Prints that the test is skipped and returns `None` if there is neither.
+pub(crate) fn wgpu() -> Option<HeldDevice> {
     static DEVICE: OnceLock<Result<Device, String>> = OnceLock::new();
     static TURN: Mutex<()> = Mutex::new(());
     let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
@@ -41,7 +41,7 @@ pub(crate) fn wgpu() -> Option<Held> {
             .map_err(|error| format!("{error:#}"))
     });
     match opened {
-        Ok(device) => Some(Held {
+        Ok(device) => Some(HeldDevice {
             device: device.clone(),
             _turn: turn,
         }),
@@ -52,23 +52,23 @@ pub(crate) fn wgpu() -> Option<Held> {
     }
 }
 
-/// The results of one run.
-pub(crate) struct Found<const N: usize> {
+/// The results of one run of an operation.
+pub(crate) struct Outcome<const N: usize> {
     pub output: Matrix,
     pub gradients: [Option<Matrix>; N],
 }
 
-/// Output and gradients of Σ y·dy.
+/// Returns the output y, and the gradients of Σ y·dy.
 pub(crate) fn run<O: Operation<N>, const N: usize>(
     device: &Device,
     op: O,
     inputs: &[Matrix; N],
     dy: &Matrix,
-) -> Found<N> {
+) -> Outcome<N> {
     let leaves = inputs.each_ref().map(|m| m.on(device).require_grad()); // [rows, columns]
     let output = apply(Scope::outside("test"), op, leaves.clone());
     let gradients = (output.clone() * dy.on(device)).sum().backward();
-    Found {
+    Outcome {
         output: Matrix::read(output.inner()),
         gradients: leaves.map(|leaf| leaf.grad(&gradients).map(Matrix::read)),
     }
@@ -83,38 +83,43 @@ pub(crate) struct Case<'a, const N: usize> {
 }
 
 impl<const N: usize> Case<'_, N> {
-    /// Compares every version with the formula, its central differences, and the first version, which is the composed one.
+    /// Compares every version with the formula, with its central differences, and with the first version, which is the composed one.
     pub(crate) fn check<O: Operation<N>>(&self, device: &Device, versions: &[O]) {
         let want = (self.formula)(&self.inputs);
         let slopes = std::array::from_fn::<_, N, _>(|k| self.differences(k));
-        let mut composed: Option<Found<N>> = None;
+        let mut composed: Option<Outcome<N>> = None;
         for op in versions {
-            let what = format!("{}, {} ({})", self.name, O::NAME, op.version());
+            let version = format!("{}, {} ({})", self.name, O::NAME, op.version());
             let found = run(device, op.clone(), &self.inputs, &self.dy);
-            found.output.near(&want, CLOSE, &format!("{what}: output"));
+            found
+                .output
+                .assert_near(&want, CLOSE, &format!("{version}: output"));
             for (k, slopes) in slopes.iter().enumerate() {
-                let what = format!("{what}: gradient of input {k}");
+                let name = format!("{version}: gradient of input {k}");
                 let gradient = found.gradients[k]
                     .as_ref()
-                    .unwrap_or_else(|| panic!("{what}: there is none"));
+                    .unwrap_or_else(|| panic!("{name}: there is none"));
                 let limit = GRADIENT * gradient.scale();
-                for (at, slope) in slopes {
-                    let have = gradient.values[*at];
+                for (index, slope) in slopes {
+                    let got = gradient.values[*index];
                     assert!(
-                        (have - slope).abs() <= limit,
-                        "{what}: element {at} is {have:e}, central differences give {slope:e}, allowed is {limit:e}"
+                        (got - slope).abs() <= limit,
+                        "{name}: element {index} is {got:e}, central differences give {slope:e}, \
+                         allowed is {limit:e}"
                     );
                 }
-                let plain = composed.as_ref().and_then(|c| c.gradients[k].as_ref());
-                if let Some(plain) = plain {
-                    gradient.near(plain, CLOSE, &format!("{what} against the composed path"));
+                if let Some(composed) = &composed
+                    && let Some(want) = &composed.gradients[k]
+                {
+                    let name = format!("{name} against the composed version");
+                    gradient.assert_near(want, CLOSE, &name);
                 }
             }
             composed.get_or_insert(found);
         }
     }
 
-    /// (f(x + h) − f(x − h)) / 2h with f = Σ formula·dy, for some elements of input `k`.
+    /// Returns (f(x + h) − f(x − h)) / 2h with f = Σ formula·dy for some elements of input `k`, with their indices.
     fn differences(&self, k: usize) -> Vec<(usize, f64)> {
         let mut inputs = self.inputs.clone();
         let count = inputs[k].values.len();
@@ -122,14 +127,14 @@ impl<const N: usize> Case<'_, N> {
         let value = |inputs: &[Matrix; N]| (self.formula)(inputs).dot(&self.dy);
         (0..count.min(DIFFERENCES))
             .map(|i| {
-                let at = i * count / count.min(DIFFERENCES);
-                let kept = inputs[k].values[at];
-                inputs[k].values[at] = kept + step;
+                let index = i * count / count.min(DIFFERENCES);
+                let original = inputs[k].values[index];
+                inputs[k].values[index] = original + step;
                 let above = value(&inputs);
-                inputs[k].values[at] = kept - step;
+                inputs[k].values[index] = original - step;
                 let below = value(&inputs);
-                inputs[k].values[at] = kept;
-                (at, (above - below) / (2.0 * step))
+                inputs[k].values[index] = original;
+                (index, (above - below) / (2.0 * step))
             })
             .collect()
     }

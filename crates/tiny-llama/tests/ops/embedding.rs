@@ -1,4 +1,4 @@
-//! Rows of the embedding by token, with tokens that repeat and tokens that never occur.
+//! The embedding, with tokens that repeat and tokens that never occur.
 
 use burn::tensor::{Device, Int, Tensor, TensorData};
 use protocol::config::Matmul;
@@ -9,13 +9,13 @@ use crate::ops::case::Case;
 use crate::ops::formula;
 use crate::ops::matrix::Matrix;
 
-/// The tokens on the device, as the model has them.
-pub(super) fn on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
+/// Copies tokens to the device, as the model does.
+pub(super) fn tokens_on(tokens: &[i32], device: &Device) -> Tensor<1, Int> {
     let data = TensorData::new(tokens.to_vec(), [tokens.len()]);
     Tensor::from_data(data, (&device.clone().inner(), burn::tensor::DType::I32))
 }
 
-fn tokens_by_row(device: &Device) {
+fn rows_by_token(device: &Device) {
     for (vocab, d, tokens) in [
         (2, 1, vec![1]),
         (997, 33, vec![996, 0, 996, 5, 5, 5, 996]),
@@ -24,7 +24,7 @@ fn tokens_by_row(device: &Device) {
     ] {
         let n = tokens.len();
         let versions = [Matmul::Library, Matmul::Own].map(|version| Embedding {
-            tokens: on(&tokens, device),
+            tokens: tokens_on(&tokens, device),
             version,
             shared: SharedWork::default(),
         });
@@ -38,4 +38,4 @@ fn tokens_by_row(device: &Device) {
     }
 }
 
-crate::ops::on_both_devices!(tokens_by_row);
+crate::ops::on_both_devices!(rows_by_token);

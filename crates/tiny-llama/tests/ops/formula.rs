@@ -1,15 +1,15 @@
-//! The formula of each operation in double precision, as simple as possible.
+//! The formula of each operation in double precision, as simple as possible. The other tests compare every version with it.
 
 use crate::ops::matrix::Matrix;
 
-/// y = x·Wᵀ
+/// Returns x·Wᵀ.
 pub(super) fn linear(x: &Matrix, w: &Matrix) -> Matrix {
     exact(x.rows, w.rows, |n, m| {
         x.row(n).iter().zip(w.row(m)).map(|(a, b)| a * b).sum()
     })
 }
 
-/// Without rounding to `f32`: differences of the formula need all digits.
+/// Returns a matrix of these values, which are not rounded to `f32`, because differences of a formula need all digits.
 pub(super) fn exact(rows: usize, columns: usize, value: impl Fn(usize, usize) -> f64) -> Matrix {
     Matrix {
         rows,
@@ -24,7 +24,7 @@ pub(super) fn add(a: &Matrix, b: &Matrix) -> Matrix {
     exact(a.rows, a.columns, |r, c| a.at(r, c) + b.at(r, c))
 }
 
-/// x / √(mean(x²) + ε) · γ
+/// Returns x / √(mean(x²) + ε) · γ.
 pub(super) fn rms_norm(x: &Matrix, gain: &Matrix) -> Matrix {
     let inverse: Vec<f64> = (0..x.rows)
         .map(|r| {
@@ -41,14 +41,14 @@ fn silu(x: f64) -> f64 {
     x / (1.0 + (-x).exp())
 }
 
-/// silu(gate)·up
+/// Returns silu(gate)·up.
 pub(super) fn swiglu(gate: &Matrix, up: &Matrix) -> Matrix {
     exact(gate.rows, gate.columns, |r, c| {
         silu(gate.at(r, c)) * up.at(r, c)
     })
 }
 
-/// Pairs (2i, 2i+1) of the first `rotated` columns turned by t·θ^(−2i/dh).
+/// Returns x with the pairs (2i, 2i+1) of its first `rotated` columns rotated by t·θ^(−2i/dh).
 pub(super) fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) -> Matrix {
     exact(x.rows, x.columns, |r, c| {
         if c >= rotated {
@@ -65,12 +65,12 @@ pub(super) fn rope(x: &Matrix, context: usize, head_dim: usize, rotated: usize) 
     })
 }
 
-/// W[token]
+/// Returns the rows W\[token\].
 pub(super) fn embedding(w: &Matrix, tokens: &[i32]) -> Matrix {
     exact(tokens.len(), w.columns, |r, c| w.at(tokens[r] as usize, c))
 }
 
-/// mean(logsumexp(z) − z[target])
+/// Returns mean(logsumexp(z) − z\[target\]).
 pub(super) fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
     let losses = (0..logits.rows).map(|r| {
         let row = logits.row(r);
@@ -82,7 +82,7 @@ pub(super) fn cross_entropy(logits: &Matrix, targets: &[i32]) -> Matrix {
     exact(1, 1, |_, _| mean)
 }
 
-/// Sizes of an attention.
+/// The sizes of an attention.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Heads {
     pub context: usize,
@@ -92,14 +92,21 @@ pub(super) struct Heads {
 }
 
 impl Heads {
-    /// Columns of the queries, and of the keys.
+    /// Returns the number of columns of the queries, and of the keys.
     pub(super) fn widths(&self) -> (usize, usize) {
         (self.heads * self.head_dim, self.kv_heads * self.head_dim)
     }
 
-    /// The probabilities of one row of one head over the keys up to its own.
-    pub(super) fn row(&self, q: &Matrix, k: &Matrix, row: usize, head: usize) -> Vec<f64> {
-        let (dh, first) = (self.head_dim, row - row % self.context);
+    /// Returns the probabilities of one row of one head for the keys up to the row's own.
+    pub(super) fn probabilities(
+        &self,
+        q: &Matrix,
+        k: &Matrix,
+        row: usize,
+        head: usize,
+    ) -> Vec<f64> {
+        let dh = self.head_dim;
+        let first = row - row % self.context;
         let kv = head / (self.heads / self.kv_heads);
         let q = &q.row(row)[head * dh..][..dh];
         let scores: Vec<f64> = (first..=row)
@@ -115,14 +122,15 @@ impl Heads {
     }
 }
 
-/// softmax(q·kᵀ/√dh, keys after the query left out)·v
+/// Returns softmax(q·kᵀ/√dh)·v without the keys after each query.
 pub(super) fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Matrix {
-    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let dh = sizes.head_dim;
+    let group = sizes.heads / sizes.kv_heads;
     let mut out = exact(q.rows, q.columns, |_, _| 0.0);
     for row in 0..q.rows {
         let first = row - row % sizes.context;
         for head in 0..sizes.heads {
-            for (key, p) in sizes.row(q, k, row, head).into_iter().enumerate() {
+            for (key, p) in sizes.probabilities(q, k, row, head).into_iter().enumerate() {
                 let from = &v.row(first + key)[head / group * dh..][..dh];
                 let to = &mut out.values[row * q.columns + head * dh..][..dh];
                 for (to, from) in to.iter_mut().zip(from) {
@@ -134,7 +142,7 @@ pub(super) fn attention(q: &Matrix, k: &Matrix, v: &Matrix, sizes: Heads) -> Mat
     out
 }
 
-/// dq, dk and dv: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
+/// Returns dq, dk and dv: dv = Pᵀ·dO, dS = P∘(dP − rowsum(dP∘P))/√dh, dq = dS·k, dk = dSᵀ·q.
 pub(super) fn attention_backward(
     q: &Matrix,
     k: &Matrix,
@@ -142,14 +150,15 @@ pub(super) fn attention_backward(
     dy: &Matrix,
     sizes: Heads,
 ) -> [Matrix; 3] {
-    let (dh, group) = (sizes.head_dim, sizes.heads / sizes.kv_heads);
+    let dh = sizes.head_dim;
+    let group = sizes.heads / sizes.kv_heads;
     let scale = 1.0 / (dh as f64).sqrt();
     let [mut dq, mut dk, mut dv] = [q, k, v].map(|like| exact(like.rows, like.columns, |_, _| 0.0));
     for row in 0..q.rows {
         let first = row - row % sizes.context;
         for head in 0..sizes.heads {
             let (own, other) = (row * q.columns + head * dh, head / group * dh);
-            let p = sizes.row(q, k, row, head);
+            let p = sizes.probabilities(q, k, row, head);
             let dy = &dy.values[own..][..dh];
             let dp: Vec<f64> = (0..p.len())
                 .map(|key| {
@@ -159,12 +168,12 @@ pub(super) fn attention_backward(
                 .collect();
             let mean: f64 = p.iter().zip(&dp).map(|(p, dp)| p * dp).sum();
             for (key, (p, dp)) in p.iter().zip(&dp).enumerate() {
-                let at = (first + key) * k.columns + other;
+                let start = (first + key) * k.columns + other;
                 let ds = p * (dp - mean) * scale;
                 for (i, dy) in dy.iter().enumerate() {
-                    dv.values[at + i] += p * dy;
-                    dk.values[at + i] += ds * q.values[own + i];
-                    dq.values[own + i] += ds * k.values[at + i];
+                    dv.values[start + i] += p * dy;
+                    dk.values[start + i] += ds * q.values[own + i];
+                    dq.values[own + i] += ds * k.values[start + i];
                 }
             }
         }

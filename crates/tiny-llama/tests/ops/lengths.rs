@@ -1,11 +1,11 @@
-//! The norm of gradients against its definition, for every kind of tensor that the gradient audit sees.
+//! The norm of gradients against its definition, for every kind of tensor that the gradient audit meets.
 
 use burn::tensor::{Device, Tensor};
 use tiny_llama::ops::grad_norm::lengths;
 
 use crate::ops::matrix::Matrix;
 
-/// More tensors than one launch takes: a single value, odd sizes, more values than a workgroup has invocations, a view.
+/// There are more tensors than one launch takes: single values, odd sizes, more values than a workgroup has invocations, and views.
 fn of_many_tensors(device: &Device) {
     let mut tensors: Vec<Tensor<2>> = Vec::new();
     let mut want = Vec::new();
@@ -30,12 +30,12 @@ fn of_many_tensors(device: &Device) {
     }
 }
 
-/// Zeros have norm 0, and a value that is not finite affects its own tensor only.
+/// Zeros have norm 0, and a value that is not finite affects the norm of its own tensor only.
 fn of_zeros_and_of_values_that_are_not_finite(device: &Device) {
     let zeros = Tensor::<2>::zeros([9, 31], device); // [9, 31]
     let ones = Tensor::<2>::ones([2, 8], device); // [2, 8]
-    let bad = (ones.clone() - 1.0) / (ones.clone() - 1.0); // [2, 8], 0/0
-    let got = lengths(&[&zeros, &bad, &ones]);
+    let nans = (ones.clone() - 1.0) / (ones.clone() - 1.0); // [2, 8], 0/0
+    let got = lengths(&[&zeros, &nans, &ones]);
     assert_eq!((got[0], got[2]), (0.0, 4.0));
     assert!(!got[1].is_finite(), "{}", got[1]);
     assert!(lengths(&[]).is_empty());

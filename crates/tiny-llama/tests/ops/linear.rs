@@ -10,14 +10,16 @@ use crate::ops::case::Case;
 use crate::ops::formula;
 use crate::ops::matrix::Matrix;
 
-/// Rows, inputs, outputs: one of each, no multiples of a tile, a vocabulary of 997, more than a tile of each, multiples
-/// of four.
+/// Rows, inputs, outputs.
 const SIZES: [[usize; 3]; 6] = [
     [1, 1, 1],
+    // No multiples of a tile.
     [7, 33, 65],
     [21, 51, 997],
+    // More than a tile of each.
     [130, 129, 70],
     [1, 129, 3],
+    // Multiples of four.
     [100, 68, 72],
 ];
 
@@ -33,7 +35,7 @@ fn the_backward_pass_of_a_product_is_two_products() {
     for op in versions() {
         let (forward, backward) = op.cost(&[vec![10, 20], vec![30, 20]]);
         assert_eq!((forward.flops, backward.flops), (12_000.0, 24_000.0));
-        // x, W and y; then dy, W and dx, and dy, x and dW.
+        // The forward pass moves x, W and y. The backward pass moves dy, W and dx, then dy, x and dW.
         assert_eq!(forward.bytes, 4.0 * f64::from(200 + 600 + 300));
         assert_eq!(backward.bytes, 2.0 * 4.0 * f64::from(300 + 600 + 200));
     }

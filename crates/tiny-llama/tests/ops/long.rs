@@ -1,4 +1,4 @@
-//! Flash attention over long contexts, against the formula and its written-down gradients in double precision.
+//! Flash attention over long contexts, against the formula and the formula of its gradients in double precision.
 
 use burn::tensor::Device;
 use protocol::config::{Attention as Version, KvLayout};
@@ -26,11 +26,11 @@ fn flash_over(context: usize, device: &Device) {
     let found = run(device, flash, &inputs, &dy);
     let [q, k, v] = &inputs;
     let want = formula::attention(q, k, v, sizes);
-    found.output.near(&want, 2e-5, "output");
+    found.output.assert_near(&want, 2e-5, "output");
     let slopes = formula::attention_backward(q, k, v, &dy, sizes);
-    for ((gradient, want), of) in found.gradients.iter().zip(&slopes).zip(["q", "k", "v"]) {
+    for ((gradient, want), input) in found.gradients.iter().zip(&slopes).zip(["q", "k", "v"]) {
         let gradient = gradient.as_ref().expect("a gradient");
-        gradient.near(want, 1e-4, &format!("gradient of {of}"));
+        gradient.assert_near(want, 1e-4, &format!("gradient of {input}"));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Softmax and cross-entropy. Gradients are scaled by three in one test, as loss scaling does.
+//! Cross-entropy, alone and in one operation with the head. Some tests multiply gradients by three, as loss scaling does.
 
 use burn::tensor::{Device, Tensor};
 use protocol::config::{Loss, Matmul, Precision};
@@ -9,13 +9,13 @@ use tiny_llama::ops::linear::Linear;
 use tiny_llama::ops::{Scope, apply};
 
 use crate::ops::case::{Case, run};
-use crate::ops::embedding::on;
+use crate::ops::embedding::tokens_on;
 use crate::ops::formula;
 use crate::ops::matrix::Matrix;
 
 fn versions(targets: &[i32], device: &Device, scale: f32) -> [CrossEntropy; 2] {
     [Loss::Composed, Loss::Fused].map(|version| CrossEntropy {
-        targets: on(targets, device),
+        targets: tokens_on(targets, device),
         version,
         scale: Some(Tensor::full([1, 1], scale, &device.clone().inner())),
     })
@@ -33,9 +33,7 @@ fn classes_of_any_number(device: &Device) {
         (1, 1030, 1.0),
         (9, 64, 2.0),
     ] {
-        let targets: Vec<i32> = (0..n)
-            .map(|i| ((i * 31 + vocab - 1) % vocab) as i32)
-            .collect();
+        let targets = targets(n, vocab);
         Case {
             name: &format!("{n} rows of {vocab}"),
             inputs: [Matrix::random(1, n, vocab, scale)],
@@ -46,8 +44,7 @@ fn classes_of_any_number(device: &Device) {
     }
 }
 
-/// Row 0 is right with probability near 1, row 1 wrong with probability near 1, row 2 has two logits of 1e4, row 3 has
-/// only −1e4.
+/// Row 0 is right with probability near 1, row 1 is wrong with probability near 1, row 2 has two logits of 1e4, and row 3 has only −1e4.
 fn logits_of_ten_thousand(device: &Device) {
     let vocab = 37;
     let logits = Matrix::from_function(4, vocab, |row, column| match (row, column) {
@@ -69,16 +66,16 @@ fn logits_of_ten_thousand(device: &Device) {
         }
     });
     for op in versions(&targets, device, 1.0) {
-        let what = format!("cross-entropy ({:?})", op.version);
+        let name = format!("cross-entropy ({:?})", op.version);
         let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
-        found.output.near(&want, 1e-6, &what);
+        found.output.assert_near(&want, 1e-6, &name);
         let gradient = found.gradients[0].as_ref().expect("a gradient");
-        gradient.near(&slopes, 1e-6, &what);
+        gradient.assert_near(&slopes, 1e-6, &name);
     }
 }
 
-/// The loss of a row that is right with probability near 1 is small beside its logits, and must keep its digits.
+/// The loss of a row that is right with probability near 1 is small compared with its logits, and must keep its digits.
 fn small_losses_of_large_logits(device: &Device) {
     let logits = Matrix::from_function(3, 33, |row, column| {
         if column == 4 {
@@ -89,10 +86,10 @@ fn small_losses_of_large_logits(device: &Device) {
     });
     let targets = [4, 4, 4];
     for op in versions(&targets, device, 1.0) {
-        let what = format!("cross-entropy ({:?})", op.version);
+        let name = format!("cross-entropy ({:?})", op.version);
         let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
-        found.output.near(&want, 1e-5, &what);
+        found.output.assert_near(&want, 1e-5, &name);
     }
 }
 
@@ -108,27 +105,25 @@ fn classes_ruled_out(device: &Device) {
     });
     let targets = [0, 2, 3, 5, 6];
     for op in versions(&targets, device, 1.0) {
-        let what = format!("cross-entropy ({:?})", op.version);
+        let name = format!("cross-entropy ({:?})", op.version);
         let found = run(device, op, std::array::from_ref(&logits), &one());
         let want = formula::cross_entropy(&logits, &targets);
-        found.output.near(&want, 1e-6, &what);
+        found.output.assert_near(&want, 1e-6, &name);
         let gradient = found.gradients[0].as_ref().expect("a gradient");
         for row in 0..5 {
-            assert!(gradient.row(row).iter().all(|g| g.is_finite()), "{what}");
+            assert!(gradient.row(row).iter().all(|g| g.is_finite()), "{name}");
             for column in (0..33).filter(|c| ruled_out(*c)) {
-                assert_eq!(gradient.at(row, column), 0.0, "{what}");
+                assert_eq!(gradient.at(row, column), 0.0, "{name}");
             }
             let sum: f64 = gradient.row(row).iter().sum();
-            assert!(sum.abs() < 1e-6, "{what}: a row's gradient sums to {sum:e}");
+            assert!(sum.abs() < 1e-6, "{name}: a row's gradient sums to {sum:e}");
         }
     }
 }
 
-/// The head's product with the loss, all rows at once and in parts; by the library's products, then by ours.
+/// Returns the head's product with the loss, all rows at once and in parts, first with the library's products and then with ours.
 fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -> Vec<HeadLoss> {
-    let products = [Matmul::Library, Matmul::Own].into_iter();
-    let all = products.flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|loss| (matmul, loss)));
-    let op = |(matmul, version)| HeadLoss {
+    let head_loss = |matmul, version| HeadLoss {
         head: Linear {
             matmul,
             format,
@@ -140,15 +135,20 @@ fn with_the_head(targets: &[i32], device: &Device, scale: f32, format: Format) -
         },
         with_gradients: true,
     };
-    all.map(op).collect()
+    [Matmul::Library, Matmul::Own]
+        .into_iter()
+        .flat_map(|matmul| [Loss::Fused, Loss::InParts].map(|loss| head_loss(matmul, loss)))
+        .collect()
 }
 
-/// One row, one part, two parts of which the last is shorter, and three whose tensors start at no multiple of 256 bytes.
+/// Rows, width and classes. They give one row, one part, two parts of which the last is shorter, and three parts whose tensors start at no
+/// multiple of 256 bytes.
 const HEADS: [[usize; 3]; 4] = [[1, 5, 2], [65, 12, 33], [300, 12, 33], [700, 7, 97]];
 
 fn targets(n: usize, vocab: usize) -> Vec<i32> {
-    let target = |i| ((i * 31 + vocab - 1) % vocab) as i32;
-    (0..n).map(target).collect()
+    (0..n)
+        .map(|i| ((i * 31 + vocab - 1) % vocab) as i32)
+        .collect()
 }
 
 fn heads_in_parts(device: &Device) {
@@ -168,7 +168,7 @@ fn heads_in_parts(device: &Device) {
     }
 }
 
-/// Parts round the same numbers as the whole does, and a loss without gradients is the same loss.
+/// In a short format, parts give the loss and the gradients of the whole. Without gradients the loss does not change.
 fn short_formats_and_no_gradients_in_parts(device: &Device) {
     let [n, d, vocab] = HEADS[2];
     let targets = targets(n, vocab);
@@ -178,27 +178,32 @@ fn short_formats_and_no_gradients_in_parts(device: &Device) {
     ];
     for short in [Precision::F16, Precision::Bf16] {
         let all = with_the_head(&targets, device, 1.0, Format::Emulated(short));
-        let run = |op: &HeadLoss| run(device, op.clone(), &inputs, &one());
-        let found: Vec<_> = all.iter().map(run).collect();
+        let found: Vec<_> = all
+            .iter()
+            .map(|op| run(device, op.clone(), &inputs, &one()))
+            .collect();
+        // The library's product whole and in parts, then ours.
         for (whole, parts) in [(0, 1), (2, 3)] {
-            let what = format!("{short} in parts");
-            found[parts].output.near(&found[whole].output, 1e-6, &what);
+            let name = format!("{short} in parts");
+            found[parts]
+                .output
+                .assert_near(&found[whole].output, 1e-6, &name);
             for gradients in found[parts].gradients.iter().zip(&found[whole].gradients) {
-                let (Some(have), Some(want)) = gradients else {
-                    panic!("{what}: no gradient")
+                let (Some(got), Some(want)) = gradients else {
+                    panic!("{name}: no gradient")
                 };
-                have.near(want, 1e-5, &what);
+                got.assert_near(want, 1e-5, &name);
             }
         }
         let plain = device.clone().inner();
-        for (op, with) in all.into_iter().zip(&found) {
+        for (with_gradients, found) in all.into_iter().zip(&found) {
             let op = HeadLoss {
                 with_gradients: false,
-                ..op
+                ..with_gradients
             };
             let inputs = inputs.each_ref().map(|input| input.on(&plain)); // [rows, columns]
             let loss = Matrix::read(apply(Scope::outside("test"), op, inputs));
-            assert_eq!(loss.values, with.output.values);
+            assert_eq!(loss.values, found.output.values);
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Matrices on the host, in double precision; every value is one that `f32` holds.
+//! Matrices on the host in double precision. Inputs have only values that an `f32` holds.
 
 use burn::tensor::{Device, Tensor, TensorData};
 
-/// `[rows, columns]`, row-major.
+/// A matrix `[rows, columns]`, row-major.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Matrix {
     pub rows: usize,
@@ -11,7 +11,7 @@ pub(crate) struct Matrix {
 }
 
 impl Matrix {
-    /// A value for each row and column, rounded to `f32`.
+    /// Makes a matrix from a value for each row and column, rounded to `f32`.
     pub(crate) fn from_function(
         rows: usize,
         columns: usize,
@@ -27,7 +27,7 @@ impl Matrix {
         }
     }
 
-    /// Reproducible numbers between -scale and scale.
+    /// Makes a matrix of numbers between -scale and scale. Equal seeds give equal numbers.
     pub(crate) fn random(seed: u64, rows: usize, columns: usize, scale: f64) -> Self {
         Self::from_function(rows, columns, |row, column| {
             // SplitMix64.
@@ -51,12 +51,12 @@ impl Matrix {
         &self.values[row * self.columns..][..self.columns]
     }
 
-    /// The columns in this range.
+    /// Returns the columns in this range.
     pub(crate) fn columns(&self, range: std::ops::Range<usize>) -> Self {
         Self::from_function(self.rows, range.len(), |r, c| self.at(r, range.start + c))
     }
 
-    /// The parts side by side.
+    /// Returns the parts side by side.
     pub(crate) fn beside(parts: &[&Self]) -> Self {
         let rows = parts[0].rows;
         let values = (0..rows)
@@ -70,7 +70,7 @@ impl Matrix {
         }
     }
 
-    /// On a device, with autodiff when the device has it.
+    /// Copies the matrix to a device, with autodiff if the device has it.
     pub(crate) fn on(&self, device: &Device) -> Tensor<2> {
         let values: Vec<f32> = self.values.iter().map(|x| *x as f32).collect();
         Tensor::from_data(TensorData::new(values, [self.rows, self.columns]), device)
@@ -87,7 +87,7 @@ impl Matrix {
         }
     }
 
-    /// Σ a·b
+    /// Returns Σ a·b.
     pub(crate) fn dot(&self, other: &Self) -> f64 {
         self.values
             .iter()
@@ -96,30 +96,30 @@ impl Matrix {
             .sum()
     }
 
-    /// max|x|
+    /// Returns max|x|.
     pub(crate) fn largest(&self) -> f64 {
         self.values.iter().fold(0.0, |m: f64, x| m.max(x.abs()))
     }
 
-    /// The size that a difference is relative to; at least a small number, because values that cancel keep the rounding
-    /// error of their terms.
+    /// Returns the size to which differences are relative. It is at least a small number, because values that cancel keep the rounding error of
+    /// their terms.
     pub(crate) fn scale(&self) -> f64 {
         self.largest().max(0.02)
     }
 
-    /// Fails unless max|difference| ≤ allowed · max|reference|, and everything is finite.
+    /// Fails unless max|difference| ≤ allowed · max|reference|, and all values are finite.
     #[track_caller]
-    pub(crate) fn near(&self, reference: &Self, allowed: f64, what: &str) {
+    pub(crate) fn assert_near(&self, reference: &Self, allowed: f64, name: &str) {
         assert_eq!(
             (self.rows, self.columns),
             (reference.rows, reference.columns),
-            "{what}: shape"
+            "{name}: shape"
         );
         let limit = allowed * reference.scale();
-        for (i, (have, want)) in self.values.iter().zip(&reference.values).enumerate() {
+        for (i, (got, want)) in self.values.iter().zip(&reference.values).enumerate() {
             assert!(
-                (have - want).abs() <= limit,
-                "{what}: at ({}, {}) of [{}, {}] {have:e} instead of {want:e}, allowed is {limit:e}",
+                (got - want).abs() <= limit,
+                "{name}: at ({}, {}) of [{}, {}] {got:e} instead of {want:e}, allowed is {limit:e}",
                 i / self.columns,
                 i % self.columns,
                 self.rows,

@@ -1,4 +1,4 @@
-//! RMSNorm.
+//! RMSNorm: rows of any width, and a row of zeros.
 
 use burn::tensor::Device;
 use protocol::config::Norm;
@@ -36,7 +36,7 @@ fn rows_of_any_width(device: &Device) {
     }
 }
 
-/// For a row of zeros ε keeps the output at 0 and the gradient finite.
+/// ε keeps the output of a row of zeros at 0, and its gradient finite.
 fn a_row_of_zeros(device: &Device) {
     let inputs = [
         Matrix::from_function(2, 9, |r, c| if r == 0 { 0.0 } else { c as f64 }),

@@ -1,4 +1,4 @@
-//! AdamW over several steps against its formula in double precision; parameters without a gradient stay.
+//! AdamW over several steps against its formula in double precision. A parameter without a gradient does not change.
 
 use burn::tensor::Device;
 use protocol::config;
@@ -9,7 +9,7 @@ use crate::ops::matrix::Matrix;
 
 const RATE: f64 = 3e-3;
 const STEPS: i32 = 6;
-/// Shapes: one value, odd sizes, more values than a workgroup has invocations, a norm's gain, multiples of four.
+/// The shapes: one value, odd sizes, more values than a workgroup has invocations, the gain of a norm, multiples of four.
 const SHAPES: [[usize; 2]; 5] = [[1, 1], [7, 33], [51, 997], [1, 129], [16, 64]];
 
 fn gradient(step: i32, index: usize) -> Matrix {
@@ -17,7 +17,7 @@ fn gradient(step: i32, index: usize) -> Matrix {
     Matrix::random(10 * step as u64 + index as u64, rows, columns, 0.1)
 }
 
-/// The last parameter gets its first gradient in step 3 and none in step 5; the first parameter gets none in step 4.
+/// Parameter 3 gets its first gradient in step 3 and none in step 5. Parameter 0 gets none in step 4.
 fn has_gradient(step: i32, index: usize) -> bool {
     match index {
         3 => matches!(step, 3 | 4 | 6),
@@ -26,7 +26,7 @@ fn has_gradient(step: i32, index: usize) -> bool {
     }
 }
 
-/// p, m and v in double precision, one parameter alone, with its own count of updates.
+/// Returns parameter `index` after all steps, computed in double precision with its own count of updates.
 fn expected(index: usize) -> Matrix {
     let [rows, columns] = SHAPES[index];
     let mut p = Matrix::random(100 + index as u64, rows, columns, 1.0);
@@ -39,10 +39,8 @@ fn expected(index: usize) -> Matrix {
             *p -= RATE * WEIGHT_DECAY * *p;
             *m = BETA_1 * *m + (1.0 - BETA_1) * g;
             *v = BETA_2 * *v + (1.0 - BETA_2) * g * g;
-            let (mean, square) = (
-                *m / (1.0 - BETA_1.powi(time)),
-                *v / (1.0 - BETA_2.powi(time)),
-            );
+            let mean = *m / (1.0 - BETA_1.powi(time));
+            let square = *v / (1.0 - BETA_2.powi(time));
             *p -= RATE * mean / (square.sqrt() + EPSILON);
         }
     }
@@ -55,7 +53,7 @@ fn several_steps(device: &Device) {
         let mut parameters: Vec<Parameter> = (0..SHAPES.len())
             .map(|i| Parameter {
                 name: format!("p{i}"),
-                value: start(i).on(device).require_grad(),
+                value: start(i).on(device).require_grad(), // [rows, columns]
                 operand: None,
             })
             .collect();
@@ -73,9 +71,10 @@ fn several_steps(device: &Device) {
             }
         }
         for (i, parameter) in parameters.iter().enumerate() {
-            let have = Matrix::read(parameter.value.clone().inner());
-            let (moved, want) = (minus(&have, &start(i)), minus(&expected(i), &start(i)));
-            moved.near(&want, 1e-3, &format!("{version}: update of p{i}"));
+            let end = Matrix::read(parameter.value.clone().inner());
+            let update = minus(&end, &start(i));
+            let want = minus(&expected(i), &start(i));
+            update.assert_near(&want, 1e-3, &format!("{version}: update of p{i}"));
         }
     }
 }

@@ -28,8 +28,8 @@ fn versions(context: usize, head_dim: usize, rotated: usize, device: &Device) ->
     })
 }
 
-fn heads_turn_and_the_rest_passes(device: &Device) {
-    // Batch, context, head width, rotated heads, columns that stay as they are.
+fn heads_are_rotated_and_other_columns_are_copied(device: &Device) {
+    // Batch, context, head width, rotated heads, and columns that are not rotated.
     for [b, t, dh, h, rest] in [
         [1, 1, 2, 1, 0],
         [2, 7, 6, 3, 0],
@@ -37,7 +37,8 @@ fn heads_turn_and_the_rest_passes(device: &Device) {
         [1, 33, 34, 3, 34],
         [3, 64, 32, 6, 64],
     ] {
-        let (n, rotated) = (b * t, h * dh);
+        let n = b * t;
+        let rotated = h * dh;
         Case {
             name: &format!("{b} sequences of {t}, {h} heads of {dh}, {rest} more columns"),
             inputs: [Matrix::random(1, n, rotated + rest, 1.0)],
@@ -48,4 +49,4 @@ fn heads_turn_and_the_rest_passes(device: &Device) {
     }
 }
 
-crate::ops::on_both_devices!(heads_turn_and_the_rest_passes);
+crate::ops::on_both_devices!(heads_are_rotated_and_other_columns_are_copied);

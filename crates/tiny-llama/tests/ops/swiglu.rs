@@ -1,4 +1,4 @@
-//! The activation: with separate inputs, packed, and with the matrix products before it.
+//! SwiGLU's activation: with gates and ups in two tensors, in one, and together with the products before it.
 
 use burn::tensor::Device;
 use protocol::config::Matmul;
@@ -11,14 +11,14 @@ use crate::ops::matrix::Matrix;
 
 const SIZES: [[usize; 2]; 5] = [[1, 1], [7, 33], [130, 51], [1, 1030], [9, 64]];
 
-fn both_halves(fused: bool) -> PackedActivation {
+fn packed_activation(fused: bool) -> PackedActivation {
     PackedActivation {
         fused,
         format: Format::Full,
     }
 }
 
-fn apart(device: &Device) {
+fn separate(device: &Device) {
     for [n, f] in SIZES {
         Case {
             name: &format!("[{n}, {f}]"),
@@ -41,11 +41,11 @@ fn packed(device: &Device) {
                 formula::swiglu(&half(0), &half(f))
             },
         }
-        .check(device, &[false, true].map(both_halves));
+        .check(device, &[false, true].map(packed_activation));
     }
 }
 
-/// Where σ saturates on either side, no exponential overflows into a NaN.
+/// For gates whose σ is 0 or 1, no exponential overflows and gives a NaN.
 fn gates_of_ten_thousand(device: &Device) {
     let gates = [-1e4, -100.0, -88.8, 0.0, 88.8, 100.0, 1e4];
     let inputs = [Matrix::from_function(1, 14, |_, c| {
@@ -53,16 +53,16 @@ fn gates_of_ten_thousand(device: &Device) {
     })];
     let dy = Matrix::from_function(1, 7, |_, _| 1.0);
     for fused in [false, true] {
-        let found = run(device, both_halves(fused), &inputs, &dy);
+        let found = run(device, packed_activation(fused), &inputs, &dy);
         let want = Matrix::from_function(1, 7, |_, c| gates[c] / (1.0 + (-gates[c]).exp()));
-        found.output.near(&want, 1e-6, "output");
+        found.output.assert_near(&want, 1e-6, "output");
         let dx = found.gradients[0].as_ref().expect("a gradient");
         let slopes = Matrix::from_function(1, 7, |_, c| match gates[c] {
             0.0 => 0.5,
             g => f64::from(u8::from(g > 0.0)),
         });
         dx.columns(0..7)
-            .near(&slopes, 1e-6, "gradient of the gates");
+            .assert_near(&slopes, 1e-6, "gradient of the gates");
     }
 }
 
@@ -87,4 +87,4 @@ fn naive(device: &Device) {
     }
 }
 
-crate::ops::on_both_devices!(apart, packed, gates_of_ten_thousand, naive);
+crate::ops::on_both_devices!(separate, packed, gates_of_ten_thousand, naive);

@@ -1,6 +1,6 @@
-//! What a test does where no adapter can run its kernels.
+//! How a test is skipped where no adapter can run its kernels.
 
-/// Says that the test is skipped, and why. Where `PERFLINGS_REQUIRE_ADAPTER=1` promises an adapter, it fails instead.
+/// Prints that the test is skipped, and why. With `PERFLINGS_REQUIRE_ADAPTER=1`, which promises an adapter, it fails instead.
 pub(crate) fn skip(why: impl std::fmt::Display) {
     eprintln!("skipped: no adapter ({why})");
     let required = std::env::var_os("PERFLINGS_REQUIRE_ADAPTER").is_some_and(|value| value == "1");

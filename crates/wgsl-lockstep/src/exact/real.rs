@@ -1,4 +1,4 @@
-//! The arithmetic of numbers that carry their error. Every operation adds the rounding that WGSL allows.
+//! The arithmetic of numbers that carry their error. Every operation adds the rounding error that WGSL allows.
 
 use std::f64::consts::{LN_2, LOG2_E};
 
@@ -16,54 +16,43 @@ const DIVIDE: f64 = 5.0 * ROUND;
 const ROOT: f64 = 9.0 * ROUND;
 /// Relative error of a logarithm far from 1: 3 ULP.
 const LOGARITHM: f64 = 6.0 * ROUND;
-/// A number far below those of a formula, which every bound includes: devices may replace a factor below the smallest normal f32 by 0.
+/// The smallest bound of a number that is not exact. Devices may replace a factor below the smallest normal f32 (1e-38) by 0.
 const SMALLEST: f64 = 1e-30;
 
-/// Where a kernel runs whose results a reference judges: WGSL lets a device be less exact than the host.
+/// The accuracy of the kernel whose results are judged. WGSL lets a device be less exact than the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Accuracy {
-    /// True if `sin`, `cos`, `tanh` and logarithms are a device's.
+    /// True if `sin`, `cos`, `tanh` and logarithms are computed by a device.
     pub device: bool,
-    /// True if sums may be cut off in place of rounded, as on matrix cores.
+    /// True if sums may be truncated and not rounded, as on matrix cores.
     pub cuts_sums: bool,
 }
 
 impl Accuracy {
-    /// Returns the absolute error of sin and cos within a turn.
-    const fn turn(self) -> f64 {
-        if self.device {
-            1.0 / (1 << 11) as f64
-        } else {
-            4.0 * ROUND
-        }
-    }
-
-    /// Returns the absolute error of a logarithm between 0.5 and 2.
-    const fn log(self) -> f64 {
-        if self.device {
-            1.0 / (1 << 21) as f64
-        } else {
-            4.0 * ROUND
-        }
-    }
-
-    /// Returns the absolute error of tanh.
-    const fn tanh(self) -> f64 {
-        if self.device { 1e-5 } else { 4.0 * ROUND }
+    /// Returns the absolute error of a function that is within a few roundings on the host.
+    const fn error(self, on_device: f64) -> f64 {
+        if self.device { on_device } else { 4.0 * ROUND }
     }
 }
 
-/// A value in f64, and how far a right kernel's result may be from it.
+/// The absolute error of sin and cos on a device, for angles from −π to π.
+const DEVICE_SINE: f64 = 1.0 / (1 << 11) as f64;
+/// The absolute error of a logarithm on a device, for numbers from 0.5 to 2.
+const DEVICE_LOGARITHM: f64 = 1.0 / (1 << 21) as f64;
+/// The absolute error of tanh on a device.
+const DEVICE_TANH: f64 = 1e-5;
+
+/// A value in f64, with the error that a right kernel's result may have.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Real {
     /// The value.
     pub value: f64,
-    /// What f32 arithmetic may add to it.
+    /// The largest absolute error of f32 arithmetic.
     pub error: f64,
 }
 
 impl Real {
-    /// Stands for an element that was never written.
+    /// The mark of an element that was never written.
     pub(crate) const MISSING: Self = Self {
         value: 0.0,
         error: -1.0,
@@ -94,7 +83,7 @@ impl Real {
         }
     }
 
-    /// Returns how far a kernel's result may be off.
+    /// Returns the largest difference from `value` that a kernel's result may have. It is 0 only for an exact value that an f32 holds.
     pub fn bound(self) -> f64 {
         match self.error {
             error if error.is_nan() => f64::INFINITY,
@@ -130,8 +119,8 @@ impl Real {
         }
     }
 
-    /// Applies a function with steps. Near a step, a kernel may get either side.
-    pub(crate) fn step(self, apply: fn(f64) -> f64) -> Self {
+    /// Applies a step function such as `floor`. Near a step, a kernel may get the value of either side.
+    pub(crate) fn apply_steps(self, apply: fn(f64) -> f64) -> Self {
         let [low, high] = [self.value - self.error, self.value + self.error].map(apply);
         Self {
             value: apply(self.value),
@@ -146,7 +135,7 @@ impl Real {
         }
         let x = self.value.min(700.0);
         let value = x.exp();
-        // e^d − 1 is at most d + d² up to 1.
+        // For d up to 1, e^d − 1 is at most d + d².
         let error = match self.error {
             near @ ..1.0 => value * (near + near * near),
             far => (x + far).exp() - value,
@@ -169,13 +158,13 @@ impl Real {
     pub(crate) fn log(self, base: f64, accuracy: Accuracy) -> Self {
         let scale = if base == 2.0 { LOG2_E } else { 1.0 };
         let value = self.value.ln() * scale;
-        let least = (self.value - self.error).max(0.0);
+        let smallest = (self.value - self.error).max(0.0);
         let own = if (0.5..=2.0).contains(&self.value) {
-            accuracy.log()
+            accuracy.error(DEVICE_LOGARITHM)
         } else {
             LOGARITHM * value.abs()
         };
-        Self::exact(value).off_by(scale * self.error / least + own)
+        Self::exact(value).off_by(scale * self.error / smallest + own)
     }
 
     /// Returns x^y as WGSL defines it: 2^(y·log2 x).
@@ -195,22 +184,23 @@ impl Real {
 
     pub(crate) fn inverse_sqrt(self) -> Self {
         let value = self.value.sqrt().recip();
-        let least = (self.value - self.error).max(0.0);
-        let error = least.sqrt().recip() - value;
+        let smallest = (self.value - self.error).max(0.0);
+        let error = smallest.sqrt().recip() - value;
         Self { value, error }.rounded(ROOT)
     }
 
-    /// Applies sin or cos to an angle of any size.
-    pub(crate) fn wave(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
+    /// Applies `f64::sin` or `f64::cos` to an angle of any size.
+    pub(crate) fn sine_or_cosine(self, apply: fn(f64) -> f64, accuracy: Accuracy) -> Self {
         let value = apply(self.value);
         let slope = (1.0 - value * value).max(0.0).sqrt();
-        let error = slope * self.error + self.error * self.error / 2.0 + accuracy.turn();
+        let error =
+            slope * self.error + self.error * self.error / 2.0 + accuracy.error(DEVICE_SINE);
         Self { value, error }
     }
 
     pub(crate) fn tanh(self, accuracy: Accuracy) -> Self {
         let value = self.value.tanh();
-        Self::exact(value).off_by(self.error + accuracy.tanh())
+        Self::exact(value).off_by(self.error + accuracy.error(DEVICE_TANH))
     }
 
     #[inline]
@@ -228,18 +218,21 @@ impl Real {
     #[inline]
     fn quotient(self, other: Self) -> Self {
         let value = self.value / other.value;
-        let least = (other.value.abs() - other.error).max(0.0);
-        let error = (self.error + value.abs() * other.error) / least;
+        let smallest = (other.value.abs() - other.error).max(0.0);
+        let error = (self.error + value.abs() * other.error) / smallest;
         Self { value, error }.rounded(DIVIDE)
     }
 }
 
-/// A sum of terms, often of one: its value, the error of the terms, the sum of their magnitudes, and how many there are.
+/// A sum of terms; a number that is no sum has one term.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Number {
     pub(crate) value: f64,
+    /// The sum of the terms' errors.
     error: f64,
-    size: f64,
+    /// The sum of the terms' absolute values.
+    magnitude: f64,
+    /// The number of terms.
     terms: f64,
 }
 
@@ -249,13 +242,13 @@ impl From<Real> for Number {
         Self {
             value: real.value,
             error: real.error,
-            size: real.value.abs(),
+            magnitude: real.value.abs(),
             terms: 1.0,
         }
     }
 }
 
-// The operations of sums are inlined where they fill the numbers of all lanes: a result in memory makes each lane wait.
+// The operations of sums are inlined into the loops over lanes: a result that goes through memory would make each lane wait.
 impl Number {
     pub(crate) fn exact(value: f64) -> Self {
         Real::exact(value).into()
@@ -263,12 +256,12 @@ impl Number {
 
     /// Returns the number that a word holds exactly.
     #[inline]
-    pub(crate) fn held(word: u32) -> Self {
+    pub(crate) fn of_word(word: u32) -> Self {
         Self::exact(f(word).into())
     }
 
-    /// Returns the number of a literal: one with many digits was rounded.
-    pub(crate) fn written(value: f32) -> Self {
+    /// Returns the number of a literal. A literal whose low bits are not 0 was probably rounded.
+    pub(crate) fn of_literal(value: f32) -> Self {
         let real = Real::exact(value.into());
         match value.to_bits() & 0xff {
             0 => real.into(),
@@ -277,7 +270,7 @@ impl Number {
     }
 
     /// Returns an integer, rounded where an f32 does not hold it.
-    pub(crate) fn whole(value: f64) -> Self {
+    pub(crate) fn of_integer(value: f64) -> Self {
         let real = Real::exact(value);
         if f64::from(value as f32) == value {
             real.into()
@@ -291,10 +284,10 @@ impl Number {
         self.error == 0.0 && self.terms == 1.0
     }
 
-    /// Returns the value with the error of adding its terms in any order. Roundings have either sign, so their sum grows with the square root of
-    /// their number (Higham and Mary, 2019). What is cut off has one sign.
+    /// Returns the value with the error of adding its terms in any order. Rounding errors have either sign, so their sum grows with the square
+    /// root of their number (Higham and Mary, 2019). Truncation errors have one sign.
     #[inline]
-    pub(crate) fn closed(self, accuracy: Accuracy) -> Real {
+    pub(crate) fn to_real(self, accuracy: Accuracy) -> Real {
         let real = Real {
             value: self.value,
             error: self.error,
@@ -306,10 +299,10 @@ impl Number {
             return real.rounded(ROUND);
         }
         if accuracy.cuts_sums {
-            return real.off_by(2.0 * self.terms * ROUND * self.size);
+            return real.off_by(2.0 * self.terms * ROUND * self.magnitude);
         }
         let partial = (self.terms - 2.0).min(2.0 * self.terms.sqrt() + 2.0);
-        real.off_by(partial * ROUND * self.size).rounded(ROUND)
+        real.off_by(partial * ROUND * self.magnitude).rounded(ROUND)
     }
 
     #[inline]
@@ -320,7 +313,7 @@ impl Number {
         }
     }
 
-    /// Returns the sum, whose terms are those of both numbers; 0 is no term.
+    /// Returns the sum, with the terms of both numbers. A number that is exactly 0 adds no term.
     #[inline]
     pub(crate) fn plus(self, other: Self) -> Self {
         if self == Self::ZERO {
@@ -332,7 +325,7 @@ impl Number {
         Self {
             value: self.value + other.value,
             error: self.error + other.error,
-            size: self.size + other.size,
+            magnitude: self.magnitude + other.magnitude,
             terms: self.terms + other.terms,
         }
     }
@@ -340,25 +333,27 @@ impl Number {
     const ZERO: Self = Self {
         value: 0.0,
         error: 0.0,
-        size: 0.0,
+        magnitude: 0.0,
         terms: 1.0,
     };
 
     #[inline(always)]
     pub(crate) fn times(self, other: Self, accuracy: Accuracy) -> Self {
-        self.closed(accuracy).product(other.closed(accuracy)).into()
-    }
-
-    #[inline(always)]
-    pub(crate) fn over(self, other: Self, accuracy: Accuracy) -> Self {
-        self.closed(accuracy)
-            .quotient(other.closed(accuracy))
+        self.to_real(accuracy)
+            .product(other.to_real(accuracy))
             .into()
     }
 
-    /// Returns the number rounded to f16, if it has an error already.
+    #[inline(always)]
+    pub(crate) fn divided_by(self, other: Self, accuracy: Accuracy) -> Self {
+        self.to_real(accuracy)
+            .quotient(other.to_real(accuracy))
+            .into()
+    }
+
+    /// Returns a number that has an error, rounded to f16.
     pub(crate) fn to_half(self, accuracy: Accuracy) -> Self {
-        let Real { value, error } = self.closed(accuracy);
+        let Real { value, error } = self.to_real(accuracy);
         let value = f(half((value as f32).to_bits())).into();
         Real { value, error }.rounded(ROUND_HALF).into()
     }

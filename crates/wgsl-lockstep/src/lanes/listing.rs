@@ -1,16 +1,16 @@
-//! Writes a workgroup's run as text: each executed line with what its lanes did. Of a loop, the first iteration and those with a fault are
-//! printed; the others are counted.
+//! Writes the run of a workgroup as text: each executed line with sentences about its lanes. A loop is printed with its first iteration
+//! and those with a fault; the others are counted.
 
 use std::ops::Range;
 
 use super::{LINE_BYTES, WorkgroupRun};
 
 /// The largest number of lines of the text.
-const MOST: usize = 300;
-/// The largest number of iterations whose lanes are named.
+const MOST_LINES: usize = 300;
+/// The largest number of iterations whose numbers of lanes are printed.
 const NAMED: usize = 8;
 
-/// Returns the text of a run, line by line, under a title.
+/// Returns the lines of the text, with a title above them.
 pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
     let [x, y, z] = run.size;
     let mut listing = Listing {
@@ -18,7 +18,8 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
         lines: vec![
             title.to_owned(),
             format!(
-                "workgroup {} of {}, counted from 0: {} lanes, {x} × {y} × {z}; a line of memory has {LINE_BYTES} bytes",
+                "workgroup {} of {}, counted from 0: {} lanes, {x} × {y} × {z}; \
+                 a line of memory has {LINE_BYTES} bytes",
                 run.group,
                 run.groups,
                 run.lanes(),
@@ -26,9 +27,9 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
             String::new(),
             " step  line".to_owned(),
         ],
-        said: String::new(),
+        last_sentence: String::new(),
     };
-    listing.steps(0..run.steps.len());
+    listing.add_steps(0..run.steps.len());
     if run.faults.is_empty() {
         listing.lines.push("nothing is wrong here".to_owned());
     }
@@ -38,9 +39,9 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
             .lines
             .push(format!("(cut after {count} steps; more follow)"));
     }
-    if listing.lines.len() > MOST {
-        let more = listing.lines.len() - MOST;
-        listing.lines.truncate(MOST);
+    if listing.lines.len() > MOST_LINES {
+        let more = listing.lines.len() - MOST_LINES;
+        listing.lines.truncate(MOST_LINES);
         listing.lines.push(format!("… {more} more lines"));
     }
     listing.lines
@@ -49,109 +50,117 @@ pub fn listing(title: &str, run: &WorkgroupRun) -> Vec<String> {
 struct Listing<'a> {
     run: &'a WorkgroupRun,
     lines: Vec<String>,
-    /// The last sentence about the lanes, which is not repeated.
-    said: String,
+    /// The last printed sentence about the lanes, which is not repeated.
+    last_sentence: String,
 }
 
 impl Listing<'_> {
     /// Adds a range of steps.
-    fn steps(&mut self, range: Range<usize>) {
-        let mut at = range.start;
-        while at < range.end {
-            let rounds = self.rounds(at..range.end);
-            self.step(at);
-            let (Some(second), Some(last)) = (rounds.get(1), rounds.last()) else {
-                at += 1;
+    fn add_steps(&mut self, range: Range<usize>) {
+        let mut index = range.start;
+        while index < range.end {
+            let iterations = self.iteration_starts(index..range.end);
+            self.add_step(index);
+            let (Some(second), Some(last)) = (iterations.get(1), iterations.last()) else {
+                index += 1;
                 continue;
             };
-            self.steps(at + 1..*second);
-            let mut left = Vec::new();
-            for round in rounds[1..].windows(2) {
-                let [from, to] = [round[0], round[1]];
-                let mut faulty = self.run.faults.iter().flat_map(|fault| {
-                    let other = fault.other.map(|(step, _)| step);
-                    [Some(fault.step), other].into_iter().flatten()
-                });
-                if faulty.any(|step| (from..to).contains(&step)) {
-                    self.skipped(&mut left);
-                    self.step(from);
-                    self.steps(from + 1..to);
+            self.add_steps(index + 1..*second);
+            let mut skipped = Vec::new();
+            for iteration in iterations[1..].windows(2) {
+                let steps = iteration[0]..iteration[1];
+                if self.has_fault(&steps) {
+                    self.add_skipped(&mut skipped);
+                    self.add_step(steps.start);
+                    self.add_steps(steps.start + 1..steps.end);
                 } else {
-                    left.push(from..to);
+                    skipped.push(steps);
                 }
             }
-            self.skipped(&mut left);
+            self.add_skipped(&mut skipped);
             // At the end of a loop, its head shows nothing new.
             let is_end = self.run.steps[*last].accesses.is_empty()
                 && self.run.faults_at(*last).next().is_none();
-            at = *last + usize::from(is_end);
+            index = *last + usize::from(is_end);
         }
     }
 
-    /// Returns the starts of the iterations of the loop whose head begins `range`: the same line again, with only the loop's body between.
-    fn rounds(&self, range: Range<usize>) -> Vec<usize> {
+    /// Returns true if a fault is about one of these steps.
+    fn has_fault(&self, steps: &Range<usize>) -> bool {
+        self.run.faults.iter().any(|fault| {
+            steps.contains(&fault.step)
+                || fault.other.is_some_and(|(step, _)| steps.contains(&step))
+        })
+    }
+
+    /// Returns the first steps of the iterations of the loop whose head begins `range`. An iteration begins where the line of the head runs
+    /// again and only lines of the loop's body ran in between. The result has one step if no loop begins here.
+    fn iteration_starts(&self, range: Range<usize>) -> Vec<usize> {
         let steps = &self.run.steps;
         let head = &steps[range.start];
-        let mut rounds = vec![range.start];
-        for (at, step) in range.clone().zip(&steps[range.clone()]).skip(1) {
+        let mut starts = vec![range.start];
+        for (index, step) in range.clone().zip(&steps[range]).skip(1) {
             if step.depth < head.depth || step.depth == head.depth && step.line < head.line {
                 break;
             }
             if step.depth == head.depth && step.line == head.line {
-                rounds.push(at);
+                starts.push(index);
             }
         }
-        rounds
+        starts
     }
 
-    /// Adds a line about the iterations that are left out.
-    fn skipped(&mut self, rounds: &mut Vec<Range<usize>>) {
-        let Some(last) = rounds.last().cloned() else {
+    /// Adds a line about the iterations that are left out, and clears their list.
+    fn add_skipped(&mut self, iterations: &mut Vec<Range<usize>>) {
+        let Some(last) = iterations.last().cloned() else {
             return;
         };
         let steps = &self.run.steps;
-        let fewest = |round: &Range<usize>| {
-            let lanes = steps[round.clone()].iter().map(|step| step.lanes.len());
-            lanes.min().unwrap_or(0)
-        };
-        let mut lanes: Vec<usize> = rounds.iter().map(fewest).collect();
+        let mut lanes: Vec<usize> = iterations
+            .iter()
+            .filter_map(|iteration| {
+                steps[iteration.clone()]
+                    .iter()
+                    .map(|step| step.lanes.len())
+                    .min()
+            })
+            .collect();
         lanes.dedup();
-        let lines = steps[last.clone()].iter();
-        let lines = lines.filter(|step| step.depth == steps[last.start].depth);
-        let end = lines.map(|step| step.line).max().unwrap_or(0);
-        let mut said = match rounds.len() {
+        let head = &steps[last.start];
+        let end = steps[last]
+            .iter()
+            .filter(|step| step.depth == head.depth)
+            .map(|step| step.line)
+            .max()
+            .unwrap_or(0);
+        let mut line = match iterations.len() {
             1 => "             … 1 more iteration".to_owned(),
             count => format!("             … {count} more iterations"),
         };
-        said += &format!(" of lines {} to {end}", steps[last.start].line);
+        line += &format!(" of lines {} to {end}", head.line);
         if lanes.len() > 1 {
-            let named = lanes.iter().take(NAMED).map(usize::to_string);
+            let named: Vec<String> = lanes.iter().take(NAMED).map(usize::to_string).collect();
             let more = if lanes.len() > NAMED { ", …" } else { "" };
-            said += &format!(
-                ", with {}{more} lanes",
-                named.collect::<Vec<_>>().join(", ")
-            );
+            line += &format!(", with {}{more} lanes", named.join(", "));
         }
-        self.lines.push(said);
-        rounds.clear();
+        self.lines.push(line);
+        iterations.clear();
     }
 
-    /// Adds one step.
-    fn step(&mut self, at: usize) {
-        let line = self.run.steps[at].line;
-        self.lines.push(format!(
-            "{:>5} {line:>5}  {}",
-            at + 1,
-            self.run.source(line)
-        ));
-        let sentences = self.run.sentences(at);
-        for (number, said) in sentences.into_iter().enumerate() {
-            if number > 0 || said != self.said {
-                self.lines.push(format!("             - {said}"));
-            }
-            if number == 0 {
-                self.said = said;
-            }
+    /// Adds one step: its source line, then its sentences.
+    fn add_step(&mut self, index: usize) {
+        let line = self.run.steps[index].line;
+        let source = self.run.source(line);
+        self.lines
+            .push(format!("{:>5} {line:>5}  {source}", index + 1));
+        let mut sentences = self.run.sentences(index);
+        let about_lanes = sentences.remove(0);
+        if about_lanes != self.last_sentence {
+            self.lines.push(format!("             - {about_lanes}"));
+        }
+        self.last_sentence = about_lanes;
+        for sentence in sentences {
+            self.lines.push(format!("             - {sentence}"));
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::{
     Access, AccessKind, Arrival, Buffer, Finding, FindingKind, Launch, Location, OUTSIDE, Observer,
-    RunError, Shader, Space, StatementStart,
+    OtherAccess, RunError, Shader, Space, StatementStart,
 };
 use super::{WorkgroupAccess, WorkgroupFault, WorkgroupRun, WorkgroupStep, lanes_in_words};
 
@@ -11,9 +11,9 @@ const MOST_STEPS: usize = 20_000;
 /// The largest number of elements that lanes access in the recorded steps.
 const MOST_TOUCHED: usize = 2_000_000;
 
-/// Runs the shader and keeps what one workgroup did: the first with a fault, or the first of all if none has one. `text` is the
-/// source as a person wrote it, and `line` tells which of its lines a place in the shader's source stands for. The result is `None`
-/// if no workgroup ran.
+/// Runs the shader and returns the run of one workgroup: of the first with a fault, or of the first of all if none has a fault. `text` is
+/// the source as a person wrote it, and `line` returns the line of this text for a location in the shader's source. The result is
+/// `None` if no workgroup ran.
 ///
 /// # Errors
 /// When the shader does not run.
@@ -48,31 +48,33 @@ pub fn record(
     Ok(recorder.kept)
 }
 
-/// Records each workgroup, and keeps the first one with a fault, or the first of all if none has one.
+/// Records each workgroup, and keeps the first one with a fault, or the first of all if none has a fault.
 struct Recorder<'a> {
-    /// Returns the line of the shown text for a place in the shader's source.
+    /// Returns the line of the shown text for a location in the shader's source.
     line: &'a dyn Fn(&Location) -> u32,
     /// The number of workgroups along x and y.
     x_and_y: [u32; 2],
-    /// A workgroup's run before its first step.
+    /// The run of a workgroup before its first step.
     blank: WorkgroupRun,
-    /// The workgroup that runs, if it is recorded.
+    /// The workgroup that runs now, if it is recorded.
     now: Option<WorkgroupRun>,
+    /// The workgroup that is returned unless one with a fault follows.
     kept: Option<WorkgroupRun>,
-    /// The accesses of the present step: their places in the source, their kinds and variables.
+    /// For each access of the present step: the first byte of its span, its kind and its variable.
     seen: Vec<(usize, AccessKind, String)>,
     /// The number of statements of the present step.
     statements: usize,
     /// The number of elements that lanes have accessed in this workgroup.
     touched: usize,
-    /// Findings whose access or barrier has not been observed yet.
+    /// Findings whose access or barrier has not been observed yet, since a finding is reported first.
     pending: Vec<Finding>,
 }
 
 impl Recorder<'_> {
     /// Begins a step.
-    fn push(&mut self, line: u32, depth: usize, lanes: &[u32]) {
-        (self.seen, self.statements) = (Vec::new(), 0);
+    fn begin_step(&mut self, line: u32, depth: usize, lanes: &[u32]) {
+        self.seen.clear();
+        self.statements = 0;
         let full = self.touched >= MOST_TOUCHED;
         let Some(run) = &mut self.now else { return };
         run.cut |= full || run.steps.len() >= MOST_STEPS;
@@ -87,91 +89,112 @@ impl Recorder<'_> {
     }
 
     /// Returns the present step, if it is recorded.
-    fn last(&mut self) -> Option<&mut WorkgroupStep> {
+    fn present_step(&mut self) -> Option<&mut WorkgroupStep> {
         let run = self.now.as_mut().filter(|run| !run.cut)?;
         run.steps.last_mut()
     }
 
     /// Adds the pending findings to the present step, as faults about the memory `space`.
-    fn settle(&mut self, space: Space) {
-        let mut found = std::mem::take(&mut self.pending);
-        found.retain(|finding| finding.kind.is_fault(space));
-        for finding in found {
-            let fault = self.fault(&finding);
-            if let (Some(run), Some(fault)) = (&mut self.now, fault) {
+    fn add_pending(&mut self, space: Space) {
+        for finding in std::mem::take(&mut self.pending) {
+            if finding.kind.is_fault(space)
+                && let Some(fault) = self.fault(&finding)
+                && let Some(run) = &mut self.now
+            {
                 run.faults.push(fault);
             }
         }
     }
 
-    /// Returns a finding as a fault of the present step.
+    /// Returns a finding as a fault of the present step; `None` if no step is recorded.
     fn fault(&self, finding: &Finding) -> Option<WorkgroupFault> {
         let run = self.now.as_ref()?;
         let step = run.steps.len().checked_sub(1)?;
         let lane = finding.invocation.lane as u16;
-        let lanes: Vec<u16> = finding
-            .invocations
-            .iter()
-            .map(|invocation| invocation.lane as u16)
-            .collect();
-        let line = (self.line)(&finding.location);
-        let what = finding.element.as_deref().unwrap_or("memory");
-        let name = finding.variable.as_ref();
-        let accesses = |step: usize| {
-            let all = run.steps[step].accesses.iter();
-            all.filter(move |access| Some(&access.variable) == name)
+        let lanes = match &finding.invocations[..] {
+            [] => vec![lane],
+            all => all
+                .iter()
+                .map(|invocation| invocation.lane as u16)
+                .collect(),
         };
+        let name = finding.variable.as_ref();
         // A finding belongs to the last observed access.
-        let here = accesses(step).next_back().and_then(|access| {
-            let mut elements = access.touched.iter();
-            elements.find(|(by, _)| *by == lane).map(|(_, byte)| *byte)
-        });
+        let last = accesses(&run.steps[step], name).next_back();
+        let mut touched = last.into_iter().flat_map(|access| &access.touched);
+        let element = touched.find(|(other, _)| *other == lane);
+        let byte = element.map(|(_, byte)| *byte);
+        let text = match finding.kind {
+            FindingKind::Race => {
+                let element = finding.element.as_deref().unwrap_or("memory");
+                format!("race over {element}: no barrier orders these two")
+            }
+            FindingKind::DivergentBarrier => {
+                let lanes = lanes_in_words(&lanes);
+                format!("{lanes} never reach this barrier, and the others wait forever")
+            }
+            _ => {
+                let sentence = finding.to_string();
+                match sentence.split_once(": ") {
+                    Some((_, without_line)) => without_line.to_owned(),
+                    None => sentence,
+                }
+            }
+        };
         let mut fault = WorkgroupFault {
             step,
-            lanes: if lanes.is_empty() { vec![lane] } else { lanes },
-            place: name.cloned().zip(here),
-            ..WorkgroupFault::default()
+            lanes,
+            place: name.cloned().zip(byte),
+            other: None,
+            text: vec![text],
         };
-        let said = finding.to_string();
-        let said = said.split_once(": ").map_or(&*said, |(_, said)| said);
-        fault.text.push(match finding.kind {
-            FindingKind::Race => format!("race over {what}: no barrier orders these two"),
-            FindingKind::DivergentBarrier => {
-                let who = lanes_in_words(&fault.lanes);
-                format!("{who} never reach this barrier, and the others wait forever")
-            }
-            _ => said.to_owned(),
-        });
         if let (FindingKind::Race, Some(other)) = (finding.kind, &finding.other) {
-            let (from, by) = ((self.line)(&other.location), other.invocation.lane as u16);
-            let own = other.invocation.workgroup == finding.invocation.workgroup;
-            let mut earlier = (0..=step).rev().filter(|_| own);
-            let earlier = earlier.find(|at| {
-                let touched = accesses(*at).flat_map(|access| &access.touched);
-                let mut own = touched.filter(|element| element.0 == by);
-                run.steps[*at].line == from && own.any(|element| Some(element.1) == here)
-            });
-            fault.other = earlier.map(|at| (at, by));
-            let whose = if own {
-                String::new()
-            } else {
-                format!(" of workgroup {}", self.number(other.invocation.workgroup))
-            };
-            let at = |step: Option<usize>| {
-                step.map_or_else(String::new, |step| format!("step {}, ", step + 1))
-            };
-            fault.text.push(format!(
-                "  {}line {from}: lane {by}{whose} {} it",
-                at(earlier),
-                other.access.verb()
-            ));
-            fault.text.push(format!(
-                "  {}line {line}: lane {lane} {} it",
-                at(Some(step)),
-                finding.access.map_or("touches", AccessKind::verb)
-            ));
+            self.add_race(run, finding, other, &mut fault);
         }
         Some(fault)
+    }
+
+    /// Adds the two accesses of a race to a fault.
+    fn add_race(
+        &self,
+        run: &WorkgroupRun,
+        finding: &Finding,
+        other: &OtherAccess,
+        fault: &mut WorkgroupFault,
+    ) {
+        let other_line = (self.line)(&other.location);
+        let other_lane = other.invocation.lane as u16;
+        let byte = fault.place.as_ref().map(|(_, byte)| *byte);
+        let is_same_workgroup = other.invocation.workgroup == finding.invocation.workgroup;
+        let earlier = (0..=fault.step).rev().find(|index| {
+            let step = &run.steps[*index];
+            let mut elements =
+                accesses(step, finding.variable.as_ref()).flat_map(|access| &access.touched);
+            is_same_workgroup
+                && step.line == other_line
+                && elements.any(|(lane, first)| *lane == other_lane && Some(*first) == byte)
+        });
+        fault.other = earlier.map(|step| (step, other_lane));
+        let step_of = |step: Option<usize>| {
+            step.map_or_else(String::new, |step| format!("step {}, ", step + 1))
+        };
+        let group = if is_same_workgroup {
+            String::new()
+        } else {
+            format!(" of workgroup {}", self.number(other.invocation.workgroup))
+        };
+        fault.text.push(format!(
+            "  {}line {other_line}: lane {other_lane}{group} {} it",
+            step_of(earlier),
+            other.access.verb()
+        ));
+        fault.text.push(format!(
+            "  {}line {}: lane {} {} it",
+            step_of(Some(fault.step)),
+            (self.line)(&finding.location),
+            finding.invocation.lane,
+            finding.access.map_or("touches", AccessKind::verb)
+        ));
     }
 
     /// Returns the number of a workgroup, from 0.
@@ -182,13 +205,23 @@ impl Recorder<'_> {
 
     /// Ends a workgroup.
     fn keep(&mut self) {
-        self.settle(Space::Workgroup);
+        self.add_pending(Space::Workgroup);
         if let Some(run) = self.now.take()
             && (self.kept.is_none() || !run.faults.is_empty())
         {
             self.kept = Some(run);
         }
     }
+}
+
+/// Returns the accesses of a variable in a step.
+fn accesses<'a>(
+    step: &'a WorkgroupStep,
+    variable: Option<&'a String>,
+) -> impl DoubleEndedIterator<Item = &'a WorkgroupAccess> {
+    step.accesses
+        .iter()
+        .filter(move |access| Some(&access.variable) == variable)
 }
 
 impl Observer for Recorder<'_> {
@@ -211,17 +244,18 @@ impl Observer for Recorder<'_> {
         if self.now.is_none() {
             return;
         }
-        self.settle(Space::Workgroup);
-        let (line, depth) = ((self.line)(&step.location), step.depth);
+        self.add_pending(Space::Workgroup);
+        let line = (self.line)(&step.location);
+        let depth = step.depth;
         let mut lanes = step.lanes.iter().map(|lane| *lane as u16);
-        // Some lanes may leave a line early, such as the head of a loop.
-        let goes_on = self.last().is_some_and(|last| {
-            last.barrier.is_none()
-                && (last.line, last.depth) == (line, depth)
-                && lanes.all(|lane| last.lanes.contains(&lane))
+        // A step goes on with fewer lanes if some leave its line early, such as the head of a loop.
+        let goes_on = self.present_step().is_some_and(|step| {
+            step.barrier.is_none()
+                && (step.line, step.depth) == (line, depth)
+                && lanes.all(|lane| step.lanes.contains(&lane))
         });
         if !goes_on {
-            self.push(line, depth, step.lanes);
+            self.begin_step(line, depth, step.lanes);
         }
         self.statements += 1;
     }
@@ -230,35 +264,37 @@ impl Observer for Recorder<'_> {
         if self.now.is_none() {
             return;
         }
-        let inside = access.lanes.iter().filter_map(|lane| {
-            let byte = *access.offsets.get(*lane as usize)?;
-            (byte != OUTSIDE).then_some((*lane as u16, byte))
-        });
-        let touched: Vec<(u16, u32)> = inside.collect();
+        let touched: Vec<(u16, u32)> = access
+            .lanes
+            .iter()
+            .filter_map(|lane| {
+                let byte = *access.offsets.get(*lane as usize)?;
+                (byte != OUTSIDE).then_some((*lane as u16, byte))
+            })
+            .collect();
         let place = access.location.span.start;
-        let known = (place, access.kind, access.variable.to_owned());
-        if let Some(at) = self.seen.iter().position(|seen| *seen == known) {
-            let Some(step) = self.last() else { return };
-            let elements = &mut step.accesses[at].touched;
-            // Other lanes make the same access, since subgroups run one after the other; the same lanes again mean a loop on one line.
-            let is_new = |lane: u16| elements.iter().all(|(by, _)| *by != lane);
+        let key = (place, access.kind, access.variable.to_owned());
+        if let Some(index) = self.seen.iter().position(|seen| *seen == key) {
+            let Some(step) = self.present_step() else {
+                return;
+            };
+            let elements = &mut step.accesses[index].touched;
+            // If other lanes make the access, they are another subgroup; the same lanes again mean a loop on one line.
+            let is_new = |lane: u16| elements.iter().all(|(other, _)| *other != lane);
             if touched.iter().all(|(lane, _)| is_new(*lane)) {
                 elements.extend(touched);
-                return self.settle(access.space);
+                return self.add_pending(access.space);
             }
-            let (line, depth) = (step.line, step.depth);
-            self.push(line, depth, access.lanes);
+            let WorkgroupStep { line, depth, .. } = *step;
+            self.begin_step(line, depth, access.lanes);
         }
-        let end = |element: Option<&(u16, u32)>| match element {
-            Some((lane, _)) => access.path(u32::from(*lane)),
-            None => String::new(),
-        };
         let ends = [
-            end(touched.iter().min_by_key(|element| element.1)),
-            end(touched.iter().max_by_key(|element| element.1)),
-        ];
+            touched.iter().min_by_key(|(_, byte)| *byte),
+            touched.iter().max_by_key(|(_, byte)| *byte),
+        ]
+        .map(|end| end.map_or_else(String::new, |(lane, _)| access.path(u32::from(*lane))));
         self.touched += touched.len();
-        if let Some(step) = self.last() {
+        if let Some(step) = self.present_step() {
             step.accesses.push(WorkgroupAccess {
                 kind: access.kind,
                 variable: access.variable.to_owned(),
@@ -267,23 +303,26 @@ impl Observer for Recorder<'_> {
                 touched,
                 ends,
             });
-            self.seen.push(known);
+            self.seen.push(key);
         }
-        self.settle(access.space);
+        self.add_pending(access.space);
     }
 
     fn barrier(&mut self, arrival: &Arrival<'_>) {
-        let (line, alone) = ((self.line)(&arrival.location), self.statements <= 1);
-        let Some(last) = self.last() else { return };
-        let depth = last.depth;
-        if !alone || last.line != line {
-            self.push(line, depth, arrival.lanes);
+        let line = (self.line)(&arrival.location);
+        let is_alone = self.statements <= 1;
+        let Some(step) = self.present_step() else {
+            return;
+        };
+        let depth = step.depth;
+        if !is_alone || step.line != line {
+            self.begin_step(line, depth, arrival.lanes);
         }
-        if let Some(step) = self.last() {
+        if let Some(step) = self.present_step() {
             let missing = arrival.missing.iter().map(|lane| *lane as u16);
             step.barrier = Some(missing.collect());
         }
-        self.settle(Space::Workgroup);
+        self.add_pending(Space::Workgroup);
     }
 
     fn finding(&mut self, finding: &Finding) {

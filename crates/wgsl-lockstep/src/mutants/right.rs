@@ -12,11 +12,11 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("a loop unrolled by two", unroll),
     ("while in place of for", as_while),
     ("loop in place of for", as_loop),
-    ("a name for an index", hoist),
+    ("a name for an index", name_index),
     ("one name fewer", inline),
-    ("operands exchanged", commute),
+    ("operands exchanged", exchange_operands),
     ("fma", fma),
-    ("a sum in two statements", split),
+    ("a sum in two statements", split_sum),
     ("another workgroup size", workgroup_size),
     ("a helper function", helper),
     ("a condition around the rest", guard),
@@ -28,347 +28,424 @@ pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("a struct of workgroup memory", in_struct),
 ];
 
-/// Returns all edits as one, if there are any.
-fn together(edit: TokenEdits) -> Vec<TokenEdits> {
-    let edits = (!edit.is_empty()).then_some(edit);
-    edits.into_iter().collect()
+/// Returns one edit for each change, which changes all places at once. In a change, `{}` is replaced by the old text.
+fn change_all(
+    tokens: &WgslTokens<'_>,
+    places: &[Range<usize>],
+    changes: &[&str],
+) -> Vec<TokenEdits> {
+    if places.is_empty() {
+        return Vec::new();
+    }
+    let mut all = Vec::new();
+    for change in changes {
+        let new = |place: &Range<usize>| change.replace("{}", tokens.source(place.clone()));
+        all.push(
+            places
+                .iter()
+                .map(|place| (place.clone(), new(place)))
+                .collect(),
+        );
+    }
+    all
 }
 
-fn rename(t: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
-    let names = t.declared(&["let", "var", "const", ":"]);
-    let builtin = |at: usize| t.text(at.wrapping_sub(1)) == ".";
-    let one = |style: &str| {
-        let uses = (0..t.list.len()).filter(|at| names.contains(&t.text(*at)) && !builtin(*at));
-        let new = |at: usize| (at..at + 1, style.replace("{}", t.text(at)));
-        together(uses.map(new).collect())
-    };
-    let number = rng.below(100);
-    let styles = [
-        "main_{}".to_owned(),
-        format!("_{{}}{number}"),
-        "größe_{}".to_owned(),
-    ];
-    styles.iter().flat_map(|style| one(style)).collect()
+/// Returns an edit that replaces a name by `new` outside of its declaration.
+fn replace_uses(
+    tokens: &WgslTokens<'_>,
+    name: &str,
+    declaration: &Range<usize>,
+    new: &str,
+) -> TokenEdits {
+    tokens
+        .all(name)
+        .filter(|token| !declaration.contains(token) && !tokens.is_member(*token))
+        .map(|token| (token..token + 1, new.to_owned()))
+        .collect()
 }
 
-fn comments(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let ends = t.statements().into_iter().map(|statement| statement.end);
-    let ends: Vec<usize> = ends.collect();
+/// Gives all variables other names, in one of several styles.
+fn rename(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
+    let names = tokens.declared(&["let", "var", "const", ":"]);
+    let uses: Vec<Range<usize>> = (0..tokens.list.len())
+        .filter(|token| names.contains(&tokens.text(*token)) && !tokens.is_member(*token))
+        .map(|token| token..token + 1)
+        .collect();
+    let with_number = format!("_{{}}{}", rng.below(100));
+    change_all(tokens, &uses, &["main_{}", &with_number, "größe_{}"])
+}
+
+/// Adds blank lines or a comment behind every statement.
+fn comments(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let statements = tokens.statements().into_iter();
+    let ends: Vec<Range<usize>> = statements
+        .map(|statement| statement.end..statement.end)
+        .collect();
     let texts = [
         "\n\n\n",
         " // fn main() { workgroupBarrier(); for (;;) {} }\n",
         " /* /* x[i] */ @workgroup_size(1) */ ",
         "\r\n\t",
     ];
-    let one = |text: &&str| {
-        ends.iter()
-            .map(|at| (*at..*at, (*text).to_owned()))
-            .collect()
-    };
-    texts.iter().flat_map(|text| together(one(text))).collect()
+    change_all(tokens, &ends, &texts)
 }
 
-/// Returns the variable, start, end and step of a loop that counts up by equal steps and whose iterations can run in any order.
-fn counted<'a>(t: &WgslTokens<'a>, head: &Loop) -> Option<[&'a str; 4]> {
-    let name = t.text(head.init.start + 1);
-    let up = t.text(head.update.start + 1) == "+=" && t.text(head.condition.start + 1) == "<";
-    let mut body = head.body.clone();
-    let ordered = body.any(|at| t.text(at).ends_with("Barrier") || t.text(at) == "break");
-    (up && !ordered).then(|| {
-        [
-            name,
-            t.source(head.init.start + 3..head.init.end),
-            t.source(head.condition.start + 2..head.condition.end),
-            t.source(head.update.start + 2..head.update.end),
-        ]
-    })
+/// The parts of a loop that counts up.
+struct CountedLoop<'a> {
+    name: &'a str,
+    start: &'a str,
+    end: &'a str,
+    step: &'a str,
+    body: &'a str,
+    /// All tokens of the loop.
+    whole: Range<usize>,
 }
 
-fn backwards(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|head| {
-        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
+/// Returns the loops that count up by equal steps and whose iterations can run in any order.
+fn counted_loops<'a>(tokens: &WgslTokens<'a>) -> Vec<CountedLoop<'a>> {
+    let mut counted = Vec::new();
+    for head in tokens.loops() {
+        let counts_up = tokens.text(head.update.start + 1) == "+="
+            && tokens.text(head.condition.start + 1) == "<";
+        let has_order = head
+            .body
+            .clone()
+            .any(|token| tokens.text(token).ends_with("Barrier") || tokens.text(token) == "break");
+        if counts_up && !has_order {
+            counted.push(CountedLoop {
+                name: tokens.text(head.init.start + 1),
+                start: tokens.source(head.init.start + 3..head.init.end),
+                end: tokens.source(head.condition.start + 2..head.condition.end),
+                step: tokens.source(head.update.start + 2..head.update.end),
+                body: tokens.source(head.body),
+                whole: head.whole,
+            });
+        }
+    }
+    counted
+}
+
+fn backwards(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for CountedLoop {
+        name,
+        start,
+        end,
+        step,
+        body,
+        whole,
+    } in counted_loops(tokens)
+    {
+        let count = format!("(({end}) - ({start}) + ({step}) - 1u) / ({step})");
         let new = format!(
-            "for (var left = select(0u, (({end}) - ({start}) + ({step}) - 1u) / ({step}), ({start}) < ({end})); left > 0u; left -= 1u) {{
+            "for (var left = select(0u, {count}, ({start}) < ({end})); left > 0u; left -= 1u) {{
                 let {name} = ({start}) + (left - 1u) * ({step});
                 {body}
             }}"
         );
-        Some(vec![(head.whole, new)])
-    });
-    all.collect()
+        all.push(vec![(whole, new)]);
+    }
+    all
 }
 
-fn unroll(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.loops().into_iter().filter_map(|head| {
-        let ([name, start, end, step], body) = (counted(t, &head)?, t.source(head.body.clone()));
+fn unroll(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for CountedLoop {
+        name,
+        start,
+        end,
+        step,
+        body,
+        whole,
+    } in counted_loops(tokens)
+    {
         let new = format!(
             "for (var both = {start}; both < {end}; both += 2u * ({step})) {{
                 {{ let {name} = both; {body} }}
                 if (both + ({step}) < {end}) {{ let {name} = both + ({step}); {body} }}
             }}"
         );
-        Some(vec![(head.whole, new)])
-    });
-    all.collect()
+        all.push(vec![(whole, new)]);
+    }
+    all
 }
 
 /// Rewrites each loop with a template of `{init}`, `{condition}`, `{body}` and `{update}`.
-fn other_loop(t: &WgslTokens<'_>, words: &str) -> Vec<TokenEdits> {
-    let one = |head: Loop| {
-        let new = words
-            .replace("{init}", t.source(head.init))
-            .replace("{condition}", t.source(head.condition))
-            .replace("{update}", t.source(head.update))
-            .replace("{body}", t.source(head.body));
+fn other_loop(tokens: &WgslTokens<'_>, template: &str) -> Vec<TokenEdits> {
+    let rewrite = |head: Loop| {
+        let new = template
+            .replace("{init}", tokens.source(head.init))
+            .replace("{condition}", tokens.source(head.condition))
+            .replace("{update}", tokens.source(head.update))
+            .replace("{body}", tokens.source(head.body));
         vec![(head.whole, new)]
     };
-    t.loops().into_iter().map(one).collect()
+    tokens.loops().into_iter().map(rewrite).collect()
 }
 
-fn as_while(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    other_loop(t, "{ {init}; while ({condition}) { {body} {update}; } }")
+fn as_while(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let template = "{ {init}; while ({condition}) { {body} {update}; } }";
+    other_loop(tokens, template)
 }
 
-fn as_loop(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let words =
+fn as_loop(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let template =
         "{ {init}; loop { if (!({condition})) { break; } {body} continuing { {update}; } } }";
-    other_loop(t, words)
+    other_loop(tokens, template)
 }
 
-/// Returns the indices that are more than a name, each with its statement.
-fn indices(t: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
-    let all = t.statements().into_iter().flat_map(|statement| {
-        let within = statement.clone();
-        let inside = t
-            .inside("[")
-            .filter(move |index| within.contains(&index.start));
-        inside.map(move |index| (statement.clone(), index))
-    });
-    all.filter(|(_, index)| index.len() > 1).collect()
+/// Returns the indices that are more than a name, each after its statement.
+fn indices(tokens: &WgslTokens<'_>) -> Vec<(Range<usize>, Range<usize>)> {
+    let mut all = Vec::new();
+    for statement in tokens.statements() {
+        for index in tokens.inside("[") {
+            if statement.contains(&index.start) && index.len() > 1 {
+                all.push((statement.clone(), index));
+            }
+        }
+    }
+    all
 }
 
-fn hoist(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |(statement, index): (Range<usize>, Range<usize>)| {
-        let before = format!("let place = {};\n", t.source(index.clone()));
-        vec![
-            (statement.start..statement.start, before),
+/// Writes `x[a + b]` as `let place = a + b; x[place]`.
+fn name_index(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for (statement, index) in indices(tokens) {
+        let declaration = format!("let place = {};\n", tokens.source(index.clone()));
+        all.push(vec![
+            (statement.start..statement.start, declaration),
             (index, "place".to_owned()),
-        ]
-    };
-    indices(t).into_iter().map(one).collect()
+        ]);
+    }
+    all
 }
 
-fn inline(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let changes = t.declared(&["var"]);
-    let lets = t.values().into_iter().filter(|(sign, value)| {
-        let constant = |at: usize| t.text(at) != "[" && !changes.contains(&t.text(at));
-        t.text(sign.wrapping_sub(2)) == "let" && value.clone().all(constant)
-    });
-    let one = |(sign, value): (usize, Range<usize>)| {
-        let (name, whole) = (t.text(sign - 1), sign - 2..value.end + 1);
-        let uses = t
-            .all(name)
-            .filter(|at| !whole.contains(at) && t.text(at - 1) != ".");
-        let new = format!("({})", t.source(value));
-        let mut edit: TokenEdits = uses.map(|at| (at..at + 1, new.clone())).collect();
-        edit.push((whole.clone(), String::new()));
-        edit
+/// Replaces the name of a `let` with its value, if the value cannot change in between.
+fn inline(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let variables = tokens.declared(&["var"]);
+    let is_constant = |token: usize| {
+        let text = tokens.text(token);
+        text != "[" && (tokens.is_member(token) || !variables.contains(&text))
     };
-    lets.map(one).collect()
+    let mut all = Vec::new();
+    for (sign, value) in tokens.values() {
+        if tokens.text(sign.wrapping_sub(2)) != "let" || !value.clone().all(is_constant) {
+            continue;
+        }
+        let name = tokens.text(sign - 1);
+        let declaration = sign - 2..value.end + 1;
+        let new = format!("({})", tokens.source(value));
+        let mut edit = replace_uses(tokens, name, &declaration, &new);
+        edit.push((declaration, String::new()));
+        all.push(edit);
+    }
+    all
 }
 
-fn commute(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t
-        .operators(3..5)
-        .filter(|at| matches!(t.text(*at), "+" | "*"));
-    let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
-        vec![(left.start..right.end, format!("{b} {} ({a})", t.text(at)))]
-    };
-    all.map(one).collect()
+/// Writes `a + b` as `b + (a)`.
+fn exchange_operands(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    tokens
+        .operators()
+        .filter(|operator| matches!(tokens.text(*operator), "+" | "*"))
+        .map(|operator| {
+            let (left, right) = tokens.operands(operator);
+            let a = tokens.source(left.clone());
+            let b = tokens.source(right.clone());
+            let new = format!("{b} {} ({a})", tokens.text(operator));
+            vec![(left.start..right.end, new)]
+        })
+        .collect()
 }
 
-fn fma(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let products = t.operators(4..5).filter(|at| t.text(*at) == "*");
-    let one = |at: usize| {
-        let (left, right) = t.operands(at);
-        let (a, b) = (t.source(left.clone()), t.source(right.clone()));
-        let (before, after) = (left.start - 1, right.end);
-        match (t.text(before), t.text(after)) {
+/// Writes `sum += a * b` and `a * b + c` with `fma`.
+fn fma(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let with_fma = |product: usize| {
+        let (left, right) = tokens.operands(product);
+        let a = tokens.source(left.clone());
+        let b = tokens.source(right.clone());
+        let before = left.start - 1;
+        let after = right.end;
+        match (tokens.text(before), tokens.text(after)) {
             ("+=", ";") => {
-                let sum = t.source(statement_start(t, before)..before);
+                let sum = tokens.source(statement_start(tokens, before)..before);
                 let new = format!("= fma({a}, {b}, {sum})");
                 Some(vec![(before..right.end, new)])
             }
             ("=" | "(", "+") => {
-                let (_, term) = t.operands(after);
-                let new = format!("fma({a}, {b}, {})", t.source(term.clone()));
+                let (_, term) = tokens.operands(after);
+                let new = format!("fma({a}, {b}, {})", tokens.source(term.clone()));
                 Some(vec![(left.start..term.end, new)])
             }
             _ => None,
         }
     };
-    products.filter_map(one).collect()
-}
-
-fn statement_start(t: &WgslTokens<'_>, at: usize) -> usize {
-    let mut all = t.statements().into_iter();
-    all.find(|statement| statement.contains(&at))
-        .map_or(at, |statement| statement.start)
-}
-
-fn split(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t
-        .values()
-        .into_iter()
-        .filter(|(sign, _)| t.text(*sign) == "+=");
-    let one = |(sign, value): (usize, Range<usize>)| {
-        let start = statement_start(t, sign);
-        let sum = t.source(start..sign);
-        let new = format!(
-            "let more = {};\n{sum} = more + {sum};",
-            t.source(value.clone())
-        );
-        vec![(start..value.end + 1, new)]
-    };
-    all.map(one).collect()
-}
-
-/// Changes the workgroup size where each invocation works alone, or all share work in steps of `LANES`.
-fn workgroup_size(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let lanes = t
-        .all("LANES")
-        .filter(|at| t.text(at.wrapping_sub(1)) == "const");
-    let lanes = lanes.map(|at| at + 4..at + 5);
-    let written = t
-        .calls("workgroup_size")
-        .filter_map(|(_, sizes)| sizes.first().cloned());
-    let places = lanes.chain(written).filter(|place| {
-        let is_number = t
-            .text(place.start)
-            .starts_with(|c: char| c.is_ascii_digit());
-        is_number && t.all("coopMultiplyAdd").next().is_none()
-    });
-    t.changed(places, &["32u", "128u", "256u"])
-}
-
-fn helper(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |(_, index): (Range<usize>, Range<usize>)| {
-        // The last `+` of the index, between u32 operands.
-        let plus = index.clone().rfind(|at| t.text(*at) == "+")?;
-        let (left, right) = t.operands(plus);
-        let call = format!(
-            "main_index({}, {})",
-            t.source(left.clone()),
-            t.source(right.clone())
-        );
-        let function = "fn main_index(from: u32, by: u32) -> u32 { return from + by; }\n\n";
-        let entry = t.all("@").find(|at| t.text(at + 1) == "compute")?;
-        Some(vec![
-            (left.start..right.end, call),
-            (entry..entry, function.to_owned()),
-        ])
-    };
-    indices(t).into_iter().filter_map(one).collect()
-}
-
-/// Writes `if (c) { return; } rest` as `if (!(c)) { rest }`.
-fn guard(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |condition: Range<usize>| {
-        let (open, first) = (condition.end + 1, condition.end + 5);
-        let returns = t.text(open + 1) == "return" && t.text(open + 3) == "}";
-        let last = t.list.len() - 1;
-        (returns && first < last).then(|| {
-            vec![
-                (
-                    condition.clone(),
-                    format!("!({})", t.source(condition.clone())),
-                ),
-                (open + 1..open + 4, String::new()),
-                (last..last, "}\n".to_owned()),
-            ]
-        })
-    };
-    t.conditions().into_iter().filter_map(one).collect()
-}
-
-fn pointer(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let stores = t
-        .values()
-        .into_iter()
-        .filter(|(sign, _)| t.text(sign - 1) == "]");
-    let one = |(sign, _): (usize, Range<usize>)| {
-        let start = statement_start(t, sign);
-        let new = format!("let to = &{};\n*to ", t.source(start..sign));
-        vec![(start..sign, new)]
-    };
-    stores.map(one).collect()
-}
-
-fn uniform_load(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let all = t.values().into_iter().map(|(_, value)| value);
-    let first =
-        all.filter(|value| value.len() == 4 && matches!(t.text(value.start + 2), "0" | "0u"));
-    t.changed(first, &["workgroupUniformLoad(&{})"])
-}
-
-fn constant(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |name: &str| {
-        let mut all = t.all(name);
-        let declared = all.next()?;
-        let end = (declared..t.list.len()).find(|at| t.text(*at) == ";")?;
-        let value = format!("({})", t.source(declared + 4..end));
-        let uses = t.all(name).filter(|at| *at > end && t.text(at - 1) != ".");
-        Some(uses.map(|at| (at..at + 1, value.clone())).collect())
-    };
-    let names = t.declared(&["const"]).into_iter();
-    names
-        .filter_map(one)
-        .filter(|edit: &TokenEdits| !edit.is_empty())
+    tokens
+        .operators()
+        .filter(|operator| tokens.text(*operator) == "*")
+        .filter_map(with_fma)
         .collect()
 }
 
-fn more_barriers(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let calls = t.calls("workgroupBarrier").map(|(at, _)| at..at);
-    t.changed(calls, &["storageBarrier();\n", "workgroupBarrier();\n"])
+/// Returns the first token of the statement that a token belongs to.
+fn statement_start(tokens: &WgslTokens<'_>, token: usize) -> usize {
+    let mut statements = tokens.statements().into_iter();
+    statements
+        .find(|statement| statement.contains(&token))
+        .map_or(token, |statement| statement.start)
 }
 
-fn bounded(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let buffers = t.all("storage").map(|at| t.text(at + 4));
-    let buffers: Vec<&str> = buffers.collect();
-    let all = t
-        .inside("[")
-        .filter(|index| buffers.contains(&t.text(index.start - 2)));
-    let one = |index: Range<usize>| {
-        let buffer = t.text(index.start - 2);
-        let new = format!(
-            "min({}, arrayLength(&{buffer}) - 1u)",
-            t.source(index.clone())
-        );
-        vec![(index, new)]
+/// Writes `sum += x` as `let more = x; sum = more + sum`.
+fn split_sum(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for (sign, value) in tokens.values() {
+        if tokens.text(sign) == "+=" {
+            let start = statement_start(tokens, sign);
+            let sum = tokens.source(start..sign);
+            let more = tokens.source(value.clone());
+            let new = format!("let more = {more};\n{sum} = more + {sum};");
+            all.push(vec![(start..value.end + 1, new)]);
+        }
+    }
+    all
+}
+
+/// Changes the workgroup size of a kernel whose invocations work alone, or share their work in steps of `LANES`.
+fn workgroup_size(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    if tokens.all("coopMultiplyAdd").next().is_some() {
+        return Vec::new();
+    }
+    let constants = tokens
+        .all("LANES")
+        .filter(|token| tokens.text(token.wrapping_sub(1)) == "const")
+        .map(|token| token + 4..token + 5);
+    let attributes = tokens
+        .calls("workgroup_size")
+        .filter_map(|(_, sizes)| sizes.first().cloned());
+    let is_number = |size: &Range<usize>| {
+        let mut characters = tokens.text(size.start).chars();
+        characters.next().is_some_and(|c| c.is_ascii_digit())
     };
-    all.map(one).collect()
+    let sizes = constants.chain(attributes).filter(is_number);
+    tokens.changed(sizes, &["32u", "128u", "256u"])
+}
+
+/// Moves the last sum of an index into a function.
+fn helper(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let with_helper = |(_, mut index): (Range<usize>, Range<usize>)| {
+        let plus = index.rfind(|token| tokens.text(*token) == "+")?;
+        let (left, right) = tokens.operands(plus);
+        let start = tokens.source(left.clone());
+        let distance = tokens.source(right.clone());
+        let function =
+            "fn main_index(start: u32, distance: u32) -> u32 { return start + distance; }\n\n";
+        let entry = tokens
+            .all("@")
+            .find(|token| tokens.text(token + 1) == "compute")?;
+        Some(vec![
+            (
+                left.start..right.end,
+                format!("main_index({start}, {distance})"),
+            ),
+            (entry..entry, function.to_owned()),
+        ])
+    };
+    indices(tokens)
+        .into_iter()
+        .filter_map(with_helper)
+        .collect()
+}
+
+/// Writes `if (c) { return; } rest` as `if (!(c)) { rest }`.
+fn guard(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for condition in tokens.conditions() {
+        let brace = condition.end + 1;
+        let last = tokens.list.len() - 1;
+        let only_returns = tokens.text(brace + 1) == "return" && tokens.text(brace + 3) == "}";
+        if only_returns && brace + 4 < last {
+            let negated = format!("!({})", tokens.source(condition.clone()));
+            all.push(vec![
+                (condition, negated),
+                (brace + 1..brace + 4, String::new()),
+                (last..last, "}\n".to_owned()),
+            ]);
+        }
+    }
+    all
+}
+
+/// Writes `x[i] = a` as `let to = &x[i]; *to = a`.
+fn pointer(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let mut all = Vec::new();
+    for (sign, _) in tokens.values() {
+        if tokens.text(sign - 1) == "]" {
+            let start = statement_start(tokens, sign);
+            let new = format!("let to = &{};\n*to ", tokens.source(start..sign));
+            all.push(vec![(start..sign, new)]);
+        }
+    }
+    all
+}
+
+/// Loads `x[0]` with `workgroupUniformLoad`.
+fn uniform_load(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let first_elements = tokens
+        .values()
+        .into_iter()
+        .map(|(_, value)| value)
+        .filter(|value| value.len() == 4 && matches!(tokens.text(value.start + 2), "0" | "0u"));
+    tokens.changed(first_elements, &["workgroupUniformLoad(&{})"])
+}
+
+/// Replaces the name of a constant with its value.
+fn constant(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let with_value = |name: &str| {
+        let start = tokens.all(name).next()?;
+        let end = (start..tokens.list.len()).find(|token| tokens.text(*token) == ";")?;
+        let value = format!("({})", tokens.source(start + 4..end));
+        let edit = replace_uses(tokens, name, &(start..end), &value);
+        (!edit.is_empty()).then_some(edit)
+    };
+    let names = tokens.declared(&["const"]).into_iter();
+    names.filter_map(with_value).collect()
+}
+
+/// Adds a barrier before a barrier.
+fn more_barriers(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let calls = tokens.calls("workgroupBarrier").map(|(name, _)| name..name);
+    tokens.changed(calls, &["storageBarrier();\n", "workgroupBarrier();\n"])
+}
+
+/// Limits an index of a buffer by the length of the buffer.
+fn bounded(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let buffers: Vec<&str> = tokens
+        .all("storage")
+        .map(|token| tokens.text(token + 4))
+        .collect();
+    let mut all = Vec::new();
+    for index in tokens.inside("[") {
+        let buffer = tokens.text(index.start - 2);
+        if buffers.contains(&buffer) {
+            let source = tokens.source(index.clone());
+            let new = format!("min({source}, arrayLength(&{buffer}) - 1u)");
+            all.push(vec![(index, new)]);
+        }
+    }
+    all
 }
 
 /// Makes `var<workgroup> name: array<…>` a member of a struct.
-fn in_struct(t: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
-    let one = |at: usize| {
-        let (name, end) = (
-            t.text(at + 2),
-            (at..t.list.len()).find(|at| t.text(*at) == ";")?,
-        );
-        let ty = t.source(at + 4..end);
+fn in_struct(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
+    let with_struct = |space: usize| {
+        let name = tokens.text(space + 2);
+        let end = (space..tokens.list.len()).find(|token| tokens.text(*token) == ";")?;
+        let ty = tokens.source(space + 4..end);
+        let declaration = space.wrapping_sub(2)..end + 1;
+        let mut edit = replace_uses(tokens, name, &declaration, &format!("held_in.{name}"));
         let new =
             format!("struct Held {{ round: u32, {name}: {ty} }}\nvar<workgroup> held_in: Held;");
-        let uses = t
-            .all(name)
-            .filter(|use_at| *use_at > end && t.text(use_at - 1) != ".");
-        let mut edit: TokenEdits = uses
-            .map(|at| (at..at + 1, format!("held_in.{name}")))
-            .collect();
-        edit.push((at.wrapping_sub(2)..end + 1, new));
+        edit.push((declaration, new));
         Some(edit)
     };
-    t.all("workgroup").filter_map(one).collect()
+    tokens.all("workgroup").filter_map(with_struct).collect()
 }

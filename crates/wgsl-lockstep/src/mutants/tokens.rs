@@ -1,11 +1,12 @@
-//! A WGSL text as tokens, with the structure that edits need: brackets, operands, statements and loops. Tokens have no types; naga
-//! decides whether an edited text is a valid program.
+//! Splits a WGSL text into tokens, and finds the brackets, operands, statements and loops that edits need. Tokens have no types, so an
+//! edited text may be invalid.
 
+use std::collections::BTreeSet;
 use std::ops::Range;
 
 use super::rng::Rng;
 
-/// The signs of more than one character, longer ones first.
+/// The signs of more than one character. Longer ones come first, because the first match is taken.
 const SIGNS: [&str; 19] = [
     "<<=", ">>=", "->", "==", "!=", "<=", ">=", "&&", "||", "+=", "-=", "*=", "/=", "%=", "++",
     "--", "<<", ">>", "::",
@@ -14,7 +15,7 @@ const SIGNS: [&str; 19] = [
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TokenKind {
     Name,
-    /// A literal, or a size such as `{{N}}u`.
+    /// A literal, or a placeholder such as `{{N}}u`.
     Number,
     Sign,
 }
@@ -24,15 +25,15 @@ pub(crate) struct Token<'a> {
     pub(crate) text: &'a str,
     pub(crate) kind: TokenKind,
     /// The offset of the first byte.
-    at: usize,
-    /// The counterpart of a bracket.
+    offset: usize,
+    /// For a bracket, the index of its counterpart.
     pair: Option<usize>,
 }
 
-/// Ranges of tokens, each with its new text.
+/// One change of a text: ranges of tokens, each with its new text.
 pub(crate) type TokenEdits = Vec<(Range<usize>, String)>;
 
-/// Makes all edits of one kind that a text allows.
+/// Returns all changes of one kind that a text allows.
 pub(crate) type Operator = fn(&WgslTokens<'_>, &mut Rng) -> Vec<TokenEdits>;
 
 /// `for (init; condition; update) { body }`, each as a range of tokens without brackets.
@@ -45,40 +46,42 @@ pub(crate) struct Loop {
     pub(crate) body: Range<usize>,
 }
 
+/// A text with its tokens. Methods name a token by its index in `list`.
 pub(crate) struct WgslTokens<'a> {
     pub(crate) source: &'a str,
     pub(crate) list: Vec<Token<'a>>,
 }
 
 impl<'a> WgslTokens<'a> {
-    /// Reads a text without comments and white space.
+    /// Reads the tokens of a text, without comments and white space.
     pub(crate) fn read(source: &'a str) -> Self {
-        let (mut list, mut open) = (Vec::<Token<'a>>::new(), Vec::new());
-        let mut at = 0;
-        while let Some(c) = source[at..].chars().next() {
-            let rest = &source[at..];
+        let mut list = Vec::<Token<'a>>::new();
+        let mut open_brackets = Vec::new();
+        let mut offset = 0;
+        while let Some(c) = source[offset..].chars().next() {
+            let rest = &source[offset..];
             let word = |rest: &str| {
                 let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
                 end.unwrap_or(rest.len())
             };
             let (kind, length) = match c {
                 _ if c.is_whitespace() => {
-                    at += c.len_utf8();
+                    offset += c.len_utf8();
                     continue;
                 }
                 _ if rest.starts_with("//") => {
-                    at += rest.find('\n').unwrap_or(rest.len());
+                    offset += rest.find('\n').unwrap_or(rest.len());
                     continue;
                 }
                 _ if rest.starts_with("/*") => {
-                    at += rest.find("*/").map_or(rest.len(), |end| end + 2);
+                    offset += rest.find("*/").map_or(rest.len(), |end| end + 2);
                     continue;
                 }
                 _ if rest.starts_with("{{") && rest.contains("}}") => {
                     let end = rest.find("}}").map_or(2, |end| end + 2);
-                    (TokenKind::Number, end + number(&rest[end..]))
+                    (TokenKind::Number, end + number_length(&rest[end..]))
                 }
-                '0'..='9' => (TokenKind::Number, number(rest)),
+                '0'..='9' => (TokenKind::Number, number_length(rest)),
                 _ if c.is_alphabetic() || c == '_' => (TokenKind::Name, word(rest)),
                 _ => {
                     let sign = SIGNS.iter().find(|sign| rest.starts_with(**sign));
@@ -86,24 +89,24 @@ impl<'a> WgslTokens<'a> {
                     (TokenKind::Sign, length)
                 }
             };
-            let number = list.len();
+            let index = list.len();
             let mut pair = None;
             match c {
-                '(' | '[' | '{' if kind == TokenKind::Sign => open.push(number),
-                ')' | ']' | '}' => pair = open.pop(),
+                '(' | '[' | '{' if kind == TokenKind::Sign => open_brackets.push(index),
+                ')' | ']' | '}' => pair = open_brackets.pop(),
                 _ => {}
             }
             if let Some(first) = pair {
-                list[first].pair = Some(number);
+                list[first].pair = Some(index);
             }
             let text = &rest[..length];
             list.push(Token {
                 text,
                 kind,
-                at,
+                offset,
                 pair,
             });
-            at += length;
+            offset += length;
         }
         Self { source, list }
     }
@@ -113,17 +116,18 @@ impl<'a> WgslTokens<'a> {
         self.list.get(token).map_or("", |token| token.text)
     }
 
+    /// Returns the range of bytes of a range of tokens.
     fn bytes(&self, tokens: &Range<usize>) -> Range<usize> {
         let Some(first) = self.list.get(tokens.start) else {
             return self.source.len()..self.source.len();
         };
         let end = if tokens.is_empty() {
-            first.at
+            first.offset
         } else {
             let last = &self.list[tokens.end - 1];
-            last.at + last.text.len()
+            last.offset + last.text.len()
         };
-        first.at..end
+        first.offset..end
     }
 
     /// Returns the source from the first to the last of these tokens.
@@ -134,100 +138,115 @@ impl<'a> WgslTokens<'a> {
     /// Returns the text after an edit, whose ranges must not overlap.
     pub(crate) fn apply(&self, mut edit: TokenEdits) -> String {
         edit.sort_by_key(|(tokens, _)| tokens.start);
-        let (mut text, mut done) = (String::new(), 0);
+        let mut text = String::new();
+        let mut copied = 0;
         for (tokens, new) in edit {
             let bytes = self.bytes(&tokens);
-            text += self.source.get(done..bytes.start).unwrap_or_default();
+            text += self.source.get(copied..bytes.start).unwrap_or_default();
             text += &new;
-            done = bytes.end.max(done);
+            copied = bytes.end.max(copied);
         }
-        text + &self.source[done..]
+        text + &self.source[copied..]
     }
 
-    /// Changes each of these places in each of these ways, one for each edit; `{}` stands for what is there.
+    /// Returns one edit for each place and each change. A change is the new text, in which `{}` is replaced by the old text.
     pub(crate) fn changed(
         &self,
         places: impl Iterator<Item = Range<usize>>,
         changes: &[impl AsRef<str>],
     ) -> Vec<TokenEdits> {
-        let one = |place: Range<usize>| {
-            changes.iter().map(move |change| {
-                let new = change.as_ref().replace("{}", self.source(place.clone()));
-                vec![(place.clone(), new)]
-            })
-        };
-        places.flat_map(one).collect()
+        let mut all = Vec::new();
+        for place in places {
+            let old = self.source(place.clone());
+            for change in changes {
+                all.push(vec![(place.clone(), change.as_ref().replace("{}", old))]);
+            }
+        }
+        all
     }
 
+    /// Returns true for a name other than `return`, which an operand can follow.
     pub(crate) fn is_name(&self, token: usize) -> bool {
         let found = self.list.get(token);
         found.is_some_and(|found| found.kind == TokenKind::Name) && self.text(token) != "return"
     }
 
-    /// Returns the tokens with this text.
-    pub(crate) fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = usize> + 't {
-        (0..self.list.len()).filter(move |at| self.text(*at) == text)
+    /// Returns true for the name of a member or of an attribute: `x` in `id.x`, `group` in `@group(0)`.
+    pub(crate) fn is_member(&self, token: usize) -> bool {
+        matches!(self.text(token.wrapping_sub(1)), "." | "@")
     }
 
-    /// Returns the binary operators with a precedence in `levels`: 1 for `||` and `&&`, 2 for comparisons, 3 for sums, 4 for products.
-    pub(crate) fn operators(&self, levels: Range<u8>) -> impl Iterator<Item = usize> + '_ {
-        let is_one = move |at: &usize| {
-            precedence(self.text(*at)).is_some_and(|level| levels.contains(&level))
-                && !self.is_prefix(*at)
-        };
-        (1..self.list.len()).filter(is_one)
+    /// Returns all tokens with this text.
+    pub(crate) fn all<'t>(&'t self, text: &'t str) -> impl Iterator<Item = usize> + 't {
+        (0..self.list.len()).filter(move |token| self.text(*token) == text)
+    }
+
+    /// Returns the binary operators.
+    pub(crate) fn operators(&self) -> impl Iterator<Item = usize> + '_ {
+        (1..self.list.len())
+            .filter(|token| precedence(self.text(*token)).is_some() && !self.is_prefix(*token))
+    }
+
+    /// Returns the comparisons among the binary operators.
+    pub(crate) fn comparisons(&self) -> impl Iterator<Item = usize> + '_ {
+        self.operators()
+            .filter(|token| precedence(self.text(*token)) == Some(COMPARISON))
     }
 
     /// Returns true if a sign is a unary operator.
     pub(crate) fn is_prefix(&self, token: usize) -> bool {
-        let before = token.checked_sub(1);
-        let operand = |at: usize| {
-            self.is_name(at)
-                || self.list[at].kind == TokenKind::Number
-                || matches!(self.text(at), ")" | "]")
+        let ends_operand = |before: usize| {
+            self.is_name(before)
+                || self.list[before].kind == TokenKind::Number
+                || matches!(self.text(before), ")" | "]")
         };
-        matches!(self.text(token), "-" | "!" | "*" | "&" | "~") && !before.is_some_and(operand)
+        let follows_operand = token.checked_sub(1).is_some_and(ends_operand);
+        matches!(self.text(token), "-" | "!" | "*" | "&" | "~") && !follows_operand
     }
 
     /// Returns the end of a factor: unary operators, then a name, number or bracket, then calls, indices and members.
-    fn factor_end(&self, mut at: usize) -> usize {
-        while self.is_prefix(at) {
-            at += 1;
+    fn factor_end(&self, start: usize) -> usize {
+        let mut end = start;
+        while self.is_prefix(end) {
+            end += 1;
         }
-        at = self.bracket_end(at);
+        end = self.bracket_end(end);
         loop {
-            at = match self.text(at) {
-                "(" | "[" => self.bracket_end(at),
-                "." => at + 2,
-                _ => return at.min(self.list.len()),
+            end = match self.text(end) {
+                "(" | "[" => self.bracket_end(end),
+                "." => end + 2,
+                _ => return end.min(self.list.len()),
             };
         }
     }
 
-    fn bracket_end(&self, at: usize) -> usize {
-        let pair = self.list.get(at).and_then(|token| token.pair);
-        pair.filter(|pair| *pair > at).unwrap_or(at) + 1
+    /// Returns the token after a bracket and its counterpart, or after any other token.
+    fn bracket_end(&self, token: usize) -> usize {
+        let pair = self.list.get(token).and_then(|token| token.pair);
+        pair.filter(|pair| *pair > token).unwrap_or(token) + 1
     }
 
     /// Returns the start of the factor that ends at `end`.
     fn factor_start(&self, end: usize) -> usize {
-        let mut at = end.saturating_sub(1);
+        let mut start = end.saturating_sub(1);
         loop {
-            let first = self.list[at].pair.filter(|first| *first < at);
-            at = first.unwrap_or(at);
-            let before = self.text(at.wrapping_sub(1));
-            if first.is_some() && at > 0 && (self.is_name(at - 1) || matches!(before, ")" | "]")) {
-                at -= 1;
-            } else if first.is_none() && at > 1 && before == "." {
-                at -= 2;
+            let bracket = self.list[start].pair.filter(|first| *first < start);
+            start = bracket.unwrap_or(start);
+            let before = self.text(start.wrapping_sub(1));
+            let is_call_or_index =
+                start > 0 && (self.is_name(start - 1) || matches!(before, ")" | "]"));
+            if bracket.is_some() && is_call_or_index {
+                start -= 1;
+            } else if bracket.is_none() && start > 1 && before == "." {
+                start -= 2;
             } else {
                 break;
             }
         }
-        while at > 0 && self.is_prefix(at - 1) {
-            at -= 1;
+        while start > 0 && self.is_prefix(start - 1) {
+            start -= 1;
         }
-        at
+        start
     }
 
     /// Returns both operands of a binary operator.
@@ -247,12 +266,14 @@ impl<'a> WgslTokens<'a> {
     /// Returns the tokens inside each pair of these brackets.
     pub(crate) fn inside<'t>(&'t self, open: &'t str) -> impl Iterator<Item = Range<usize>> + 't {
         self.all(open)
-            .filter_map(|at| Some(at + 1..self.list[at].pair?))
+            .filter_map(|bracket| Some(bracket + 1..self.list[bracket].pair?))
     }
 
     /// Returns the parts of a range between separators outside of brackets.
     pub(crate) fn split(&self, tokens: Range<usize>, separator: &str) -> Vec<Range<usize>> {
-        let (mut all, mut start, mut token) = (Vec::new(), tokens.start, tokens.start);
+        let mut all = Vec::new();
+        let mut start = tokens.start;
+        let mut token = tokens.start;
         while token < tokens.end {
             if self.text(token) == separator {
                 all.push(start..token);
@@ -269,112 +290,136 @@ impl<'a> WgslTokens<'a> {
         &'t self,
         name: &'t str,
     ) -> impl Iterator<Item = (usize, Vec<Range<usize>>)> + 't {
-        let called = self.all(name).filter(|at| self.text(at + 1) == "(");
-        called.filter_map(|at| {
-            let end = self.list[at + 1].pair?;
-            Some((at, self.split(at + 2..end, ",")))
-        })
+        self.all(name)
+            .filter(|token| self.text(token + 1) == "(")
+            .filter_map(|token| {
+                let end = self.list[token + 1].pair?;
+                Some((token, self.split(token + 2..end, ",")))
+            })
     }
 
     /// Returns the statements that end with `;`, without the parts of a loop's head.
     pub(crate) fn statements(&self) -> Vec<Range<usize>> {
-        let (mut all, mut start, mut depth, mut at) = (Vec::new(), 0, 0, 0);
-        while at < self.list.len() {
-            match self.text(at) {
+        let mut all = Vec::new();
+        let mut start = 0;
+        let mut depth = 0_usize;
+        let mut token = 0;
+        while token < self.list.len() {
+            match self.text(token) {
                 "(" | "[" => {
-                    at = self.bracket_end(at);
+                    token = self.bracket_end(token);
                     continue;
                 }
-                sign @ ("{" | "}") => {
-                    depth = match sign {
-                        "{" => depth + 1,
-                        _ => depth.max(1) - 1,
-                    };
-                    start = at + 1;
+                "{" => {
+                    depth += 1;
+                    start = token + 1;
+                }
+                "}" => {
+                    depth = depth.saturating_sub(1);
+                    start = token + 1;
                 }
                 ";" => {
-                    if depth > 0 && start < at {
-                        all.push(start..at + 1);
+                    if depth > 0 && start < token {
+                        all.push(start..token + 1);
                     }
-                    start = at + 1;
+                    start = token + 1;
                 }
                 _ => {}
             }
-            at += 1;
+            token += 1;
         }
         all
     }
 
     /// Returns the assignments: the sign, and the value without the semicolon.
     pub(crate) fn values(&self) -> Vec<(usize, Range<usize>)> {
-        let assigns = |at: &usize| matches!(self.text(*at), "=" | "+=" | "-=" | "*=" | "/=");
-        let all = self.statements().into_iter();
-        all.filter_map(|statement| {
-            let sign = statement.clone().find(assigns)?;
-            Some((sign, sign + 1..statement.end - 1))
-        })
-        .collect()
+        let mut all = Vec::new();
+        for mut statement in self.statements() {
+            let end = statement.end - 1;
+            let assigns =
+                |token: &usize| matches!(self.text(*token), "=" | "+=" | "-=" | "*=" | "/=");
+            if let Some(sign) = statement.find(assigns) {
+                all.push((sign, sign + 1..end));
+            }
+        }
+        all
     }
 
+    /// Returns the loops that are written with `for`.
     pub(crate) fn loops(&self) -> Vec<Loop> {
-        let all = self.all("for").filter_map(|at| {
-            let close = self.list.get(at + 1)?.pair?;
+        let parts_of = |start: usize| {
+            let close = self.list.get(start + 1)?.pair?;
             let end = self.list.get(close + 1)?.pair?;
-            let parts = self.split(at + 2..close, ";");
+            let parts = self.split(start + 2..close, ";");
             let [init, condition, update] = <[_; 3]>::try_from(parts).ok()?;
             Some(Loop {
-                whole: at..end + 1,
+                whole: start..end + 1,
                 init,
                 condition,
                 update,
                 body: close + 2..end,
             })
-        });
-        all.collect()
+        };
+        self.all("for").filter_map(parts_of).collect()
     }
 
-    /// Returns the conditions of `if`.
+    /// Returns the conditions of `if` statements, without brackets.
     pub(crate) fn conditions(&self) -> Vec<Range<usize>> {
-        let all = self.all("if").filter(|at| self.text(at + 1) == "(");
-        all.filter_map(|at| Some(at + 2..self.list[at + 1].pair?))
+        self.all("if")
+            .filter(|token| self.text(token + 1) == "(")
+            .filter_map(|token| Some(token + 2..self.list[token + 1].pair?))
             .collect()
     }
 
-    /// Returns the names that the text declares with one of these words; `:` stands for arguments.
-    pub(crate) fn declared(&self, words: &[&str]) -> Vec<&'a str> {
-        let after = |at: usize| {
-            let is = |at: usize, sign: &str| usize::from(self.text(at) == sign);
-            let skipped = at + 1 + 3 * is(at + 1, "<");
-            // `var<storage, read_write>` has another word.
-            skipped + 2 * is(skipped, ">")
-        };
-        let by_word = (0..self.list.len()).filter(|at| words.contains(&self.text(*at)));
-        let by_word = by_word.map(after);
-        let arguments = self.all(":").filter(|_| words.contains(&":"));
-        let arguments = arguments.map(|at| at - 1);
-        let found = by_word.chain(arguments).filter(|at| self.is_name(*at));
-        let mut names: Vec<&str> = found.map(|at| self.text(at)).collect();
-        names.sort_unstable();
-        names.dedup();
-        names
+    /// Returns the names that are declared with one of these keywords, sorted. The keyword `:` stands for arguments and members.
+    pub(crate) fn declared(&self, keywords: &[&str]) -> Vec<&'a str> {
+        let mut names = BTreeSet::new();
+        for keyword in 0..self.list.len() {
+            let text = self.text(keyword);
+            if !keywords.contains(&text) {
+                continue;
+            }
+            let name = if text == ":" {
+                keyword.wrapping_sub(1)
+            } else {
+                self.name_after(keyword)
+            };
+            if self.is_name(name) {
+                names.insert(self.text(name));
+            }
+        }
+        names.into_iter().collect()
+    }
+
+    /// Returns the token of the name that a keyword declares: after `let`, `var<workgroup>` or `var<storage, read_write>`.
+    fn name_after(&self, keyword: usize) -> usize {
+        match (self.text(keyword + 1), self.text(keyword + 3)) {
+            ("<", ">") => keyword + 4,
+            ("<", _) => keyword + 6,
+            _ => keyword + 1,
+        }
     }
 }
 
 /// Returns the length of a literal with its suffix.
-fn number(text: &str) -> usize {
+fn number_length(text: &str) -> usize {
     let mut before = ' ';
     let end = text.find(|c: char| {
-        let part = c.is_alphanumeric() || c == '.' || matches!(c, '-' | '+') && before == 'e';
+        let is_exponent_sign = matches!(c, '-' | '+') && before == 'e';
         before = c;
-        !part
+        !(c.is_alphanumeric() || c == '.' || is_exponent_sign)
     });
     end.unwrap_or(text.len())
 }
 
+/// The precedence of comparisons.
+const COMPARISON: u8 = 2;
+
+/// Returns the precedence of a binary operator; products have the highest.
 fn precedence(sign: &str) -> Option<u8> {
     match sign {
         "||" | "&&" => Some(1),
-        "<" | ">" | "<=" | ">=" | "==" | "!=" => Some(2),
+        "<" | ">" | "<=" | ">=" | "==" | "!=" => Some(COMPARISON),
         "+" | "-" => Some(3),
         "*" | "/" | "%" => Some(4),
         _ => None,

@@ -1,5 +1,5 @@
-//! Numbers that carry their error: f32 arithmetic of the host stays within what a plain loop allows, in several right forms, and wrong
-//! ones do not.
+//! Numbers that carry their error: f32 results of right formulas stay within the bounds of a plain loop, and those of wrong formulas do
+//! not.
 
 use wgsl_lockstep::exact::{Accuracy, Real};
 use wgsl_lockstep::{Buffer, LaunchLimits, RunError, Shader};
@@ -9,7 +9,7 @@ const HOST: Accuracy = Accuracy {
     cuts_sums: false,
 };
 
-/// The outputs of a loop over `x`, whose element `i` becomes `y[i]`.
+/// Returns `y` after a kernel that runs `body` for each element `i` of `x`.
 fn exact_of(body: &str, x: &[f32], accuracy: Accuracy) -> Result<Vec<Real>, RunError> {
     let shader = Shader::parse(&format!(
         "@group(0) @binding(0) var<storage, read_write> x: array<f32>;
@@ -47,12 +47,12 @@ fn numbers() -> Vec<f32> {
     (-400_i16..400).map(|step| f32::from(step) * 0.11).collect()
 }
 
-/// Returns true if all of these are within the bounds.
-fn holds(expected: &[Real], found: impl Fn(usize, f32) -> f32) -> bool {
+/// Returns true if `found(index, x)` is within the bounds for each of `numbers()`.
+fn is_within_bounds(expected: &[Real], found: impl Fn(usize, f32) -> f32) -> bool {
     let x = numbers();
     assert_eq!(x.len(), expected.len());
     let mut all = x.iter().zip(expected).enumerate();
-    all.all(|(at, (x, real))| (f64::from(found(at, *x)) - real.value).abs() <= real.bound())
+    all.all(|(index, (x, real))| (f64::from(found(index, *x)) - real.value).abs() <= real.bound())
 }
 
 #[test]
@@ -80,9 +80,9 @@ fn f32_stays_within_the_bound_of_the_same_formula() {
     ];
     for (text, formula) in formulas {
         let expected = exact(&format!("let v = x[i]; y[i] = {text};"), &numbers());
-        assert!(holds(&expected, |_, x| formula(x)), "{text}");
+        assert!(is_within_bounds(&expected, |_, x| formula(x)), "{text}");
         let wrong = |_, x: f32| 1.001 * formula(x) + 1e-5;
-        assert!(!holds(&expected, wrong), "{text}");
+        assert!(!is_within_bounds(&expected, wrong), "{text}");
     }
 }
 
@@ -91,29 +91,25 @@ fn a_sum_may_be_added_in_any_order() {
     let sum = "var sum = 0.0; for (var k = 0u; k < N; k++) { sum += x[k] * x[k]; } y[i] = sum;";
     let expected = exact(sum, &numbers());
     let squares = || numbers().into_iter().map(|x| x * x);
-    let pairs = || {
-        let all: Vec<f32> = squares().collect();
-        all.chunks(20)
-            .map(|part| part.iter().sum::<f32>())
-            .sum::<f32>()
-    };
+    let all: Vec<f32> = squares().collect();
+    let in_parts = all.chunks(20).map(|part| part.iter().sum::<f32>());
     for found in [
         squares().sum(),
         squares().rev().fold(0.0, |a, b| a + b),
-        pairs(),
+        in_parts.sum(),
     ] {
-        assert!(holds(&expected, |_, _| found));
+        assert!(is_within_bounds(&expected, |_, _| found));
     }
     let left_out: f32 = squares().skip(1).sum();
-    assert!(!holds(&expected, |_, _| left_out));
+    assert!(!is_within_bounds(&expected, |_, _| left_out));
     assert!(expected[0].error < 1e-5 * expected[0].value);
-    let cut = Accuracy {
+    let matrix_cores = Accuracy {
         cuts_sums: true,
         ..HOST
     };
-    let cut = exact_of(sum, &numbers(), cut).expect("runs");
-    assert!(cut[0].error > 4.0 * expected[0].error);
-    // Of two terms there is one order, and one rounding.
+    let truncated = exact_of(sum, &numbers(), matrix_cores).expect("runs");
+    assert!(truncated[0].error > 4.0 * expected[0].error);
+    // Two terms have only one order, and one rounding.
     let two = exact("y[i] = x[i] + 1.0;", &[2.0; 9]);
     assert!(two[0].error > 0.0 && two[0].error < 1e-6);
     assert_eq!(
@@ -123,49 +119,51 @@ fn a_sum_may_be_added_in_any_order() {
 }
 
 #[test]
-fn what_is_exact_stays_so_and_a_device_may_be_less_exact() {
+fn copies_are_exact_and_a_device_may_be_less_exact() {
     let copied = exact("y[i] = x[N - 1u - i];", &numbers());
     assert!(copied.iter().all(|real| real.bound() == 0.0));
     let held = "var kept: array<f32, 3>; kept[i % 3u] = 2.0 * x[i]; y[i] = kept[i % 3u];";
-    assert!(holds(&exact(held, &numbers()), |_, x| 2.0 * x));
+    assert!(is_within_bounds(&exact(held, &numbers()), |_, x| 2.0 * x));
     let host = exact("y[i] = sin(x[i]);", &numbers());
     let device = Accuracy {
         device: true,
         ..HOST
     };
-    let device = exact_of("y[i] = sin(x[i]);", &numbers(), device).expect("runs");
-    assert!(device[7].bound() > 100.0 * host[7].bound());
+    let on_device = exact_of("y[i] = sin(x[i]);", &numbers(), device).expect("runs");
+    assert!(on_device[7].bound() > 100.0 * host[7].bound());
     // A divisor that may be 0 allows any result.
-    let nothing = exact("let v = x[i] / 3.0; y[i] = 1.0 / (v - v);", &[1.0]);
-    assert_eq!(nothing[0].bound(), f64::INFINITY);
-    // Stored, and taken up again.
+    let unbounded = exact("let v = x[i] / 3.0; y[i] = 1.0 / (v - v);", &[1.0]);
+    assert_eq!(unbounded[0].bound(), f64::INFINITY);
+    // A result is stored and loaded again.
     let twice = exact("y[i] = x[i] / 3.0; y[i] = y[i] + y[i];", &numbers());
-    assert!(holds(&twice, |_, x| x / 3.0 + x / 3.0));
+    assert!(is_within_bounds(&twice, |_, x| x / 3.0 + x / 3.0));
 }
 
 #[test]
-fn numbers_of_lanes_that_part_ways_stay_apart() {
+fn lanes_of_different_branches_keep_their_own_numbers() {
     let sum_of_thirds = "var sum = 0.0;
         for (var k = 0u; k < i % 7u; k++) {
             if (k == 3u) { continue; }
             sum += half_of(x[i]) / 3.0;
         }
         y[i] = sum;";
-    let by_kept_element = "var kept = array(0.0, 0.0, 0.0);
+    let with_array = "var kept = array(0.0, 0.0, 0.0);
         kept[i % 3u] = x[i] / 3.0;
         if (i % 2u == 0u) { kept[i % 3u] += half_of(x[i]) / 7.0; } else { kept[0] = 1.0; }
         y[i] = kept[i % 3u];";
     let sums = exact(sum_of_thirds, &numbers());
-    assert!(holds(&sums, |at, x| {
-        let terms = (0..at % 7).filter(|term| *term != 3);
+    assert!(is_within_bounds(&sums, |index, x| {
+        let terms = (0..index % 7).filter(|term| *term != 3);
         terms.map(|_| 0.5 * x / 3.0).sum()
     }));
     assert!(sums[3].error > 0.0 && sums[7].error == 0.0);
-    let kept = exact(by_kept_element, &numbers());
-    assert!(holds(&kept, |at, x| match (at % 2, at % 3) {
-        (0, _) => x / 3.0 + 0.5 * x / 7.0,
-        (_, 0) => 1.0,
-        _ => x / 3.0,
+    let kept = exact(with_array, &numbers());
+    assert!(is_within_bounds(&kept, |index, x| {
+        match (index % 2, index % 3) {
+            (0, _) => x / 3.0 + 0.5 * x / 7.0,
+            (_, 0) => 1.0,
+            _ => x / 3.0,
+        }
     }));
     assert!(kept[2].error > kept[1].error && kept[1].error > 0.0 && kept[3].error == 0.0);
 }
@@ -192,24 +190,24 @@ fn whole_numbers_are_exact() {
 }
 
 #[test]
-fn what_is_no_plain_loop_is_refused() {
-    let refused = |body: &str, words: &str| {
+fn a_shader_that_is_no_plain_loop_is_refused() {
+    let assert_refused = |body: &str, part: &str| {
         let error = exact_of(body, &[1.0; 9], HOST).expect_err("is refused");
-        let said = error.to_string();
-        assert!(said.contains(words), "{said}");
+        let message = error.to_string();
+        assert!(message.contains(part), "{message}");
     };
-    refused("if (i > 0u) { y[i] = 1.0; }", "never writes element 0");
-    refused("y[i] = x[i + 1u];", "x[9]");
-    refused(
+    assert_refused("if (i > 0u) { y[i] = 1.0; }", "never writes element 0");
+    assert_refused("y[i] = x[i + 1u];", "x[9]");
+    assert_refused(
         "y[i] = vec2(x[i], 1.0).x;",
         "of floats in a reference, line",
     );
-    refused("y[i] = atan(x[i]);", "the function Atan in a reference");
-    refused(
+    assert_refused("y[i] = atan(x[i]);", "the function Atan in a reference");
+    assert_refused(
         "var kept: array<f32, 2>; kept[0] = x[i] / 3.0; let copy = kept; y[i] = copy[0];",
         "a whole vector or array in a reference",
     );
-    refused(
+    assert_refused(
         "loop { if (x[i] > 2.0) { break; } } y[i] = 1.0;",
         "does not end",
     );

@@ -1,4 +1,4 @@
-//! One kernel for each kind of finding, and for each way in which races hid from other means.
+//! One kernel for each kind of finding, and for each way in which a race can hide.
 
 use wgsl_lockstep::{
     AccessKind, Buffer, Finding, FindingKind, Launch, LaunchLimits, LaunchReport, Shader,
@@ -7,52 +7,53 @@ use wgsl_lockstep::{
 const HEAD: &str = "@group(0) @binding(0) var<storage, read_write> a: array<f32>;
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 ";
+const HEAD_LINES: u32 = 2;
 
-/// Runs the text behind `HEAD`, with 64 numbers in `a` and in `out`.
-fn run_groups(text: &str, groups: u32) -> LaunchReport {
-    let source = format!("{HEAD}{text}");
-    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+#[track_caller]
+fn parse(source: &str) -> Shader {
+    Shader::parse(source).unwrap_or_else(|error| panic!("{error}\n{source}"))
+}
+
+/// Runs a kernel whose text follows `HEAD`, with 64 numbers in `a` and in `out`.
+fn run_groups(kernel: &str, groups: u32) -> LaunchReport {
+    let shader = parse(&format!("{HEAD}{kernel}"));
     let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
     let mut buffers = [
         Buffer::from_f32(0, 0, &numbers),
         Buffer::from_f32(0, 1, &numbers),
     ];
-    let report = program.run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ());
-    let report = report.unwrap_or_else(|error| panic!("{error}"));
-    report
-        .findings
-        .iter()
-        .for_each(|finding| println!("{finding}"));
-    report
+    let report = shader.run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ());
+    report.unwrap_or_else(|error| panic!("{error}"))
 }
 
-fn run(text: &str) -> LaunchReport {
-    run_groups(text, 1)
+fn run(kernel: &str) -> LaunchReport {
+    run_groups(kernel, 1)
 }
 
 fn kinds(report: &LaunchReport) -> Vec<FindingKind> {
     report.findings.iter().map(|finding| finding.kind).collect()
 }
 
-/// The only finding, of this kind; its line is counted from the start of `text`.
+/// Returns the only finding about a kernel, which is of this kind. The line is counted from the start of `kernel`.
 #[track_caller]
-fn one(text: &str, kind: FindingKind, line: u32) -> Finding {
-    let report = run(text);
-    assert_eq!(kinds(&report), [kind]);
+fn only_finding(kernel: &str, kind: FindingKind, line: u32) -> Finding {
+    let report = run(kernel);
+    assert_eq!(kinds(&report), [kind], "{:?}", report.findings);
     let finding = report.findings[0].clone();
-    assert_eq!(finding.location.line, line + 2, "{finding}");
+    assert_eq!(finding.location.line, line + HEAD_LINES, "{finding}");
     finding
 }
 
 #[track_caller]
-fn none(text: &str) {
-    assert_eq!(kinds(&run(text)), []);
+fn assert_no_finding(kernel: &str) {
+    let findings = run(kernel).findings;
+    assert!(findings.is_empty(), "{findings:?}");
 }
 
 const MAIN: &str = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32)";
 
 #[test]
-fn missing_barrier_in_a_reduction() {
+fn a_missing_barrier_in_a_reduction_is_a_race() {
     let text = format!(
         "var<workgroup> sums: array<f32, 32>;
 {MAIN} {{
@@ -66,30 +67,21 @@ fn missing_barrier_in_a_reduction() {
     if (i == 0u) {{ out[0] = sums[0]; }}
 }}"
     );
-    let finding = one(&text, FindingKind::Race, 7);
+    let finding = only_finding(&text, FindingKind::Race, 7);
     let other = finding.other.expect("two accesses");
-    assert_eq!(other.location.line, 9);
+    assert_eq!(other.location.line, 7 + HEAD_LINES);
     assert_ne!(other.invocation.lane, finding.invocation.lane);
     assert_eq!(finding.variable.as_deref(), Some("sums"));
-    assert_eq!(
-        finding.element,
-        Some(format!(
-            "sums[{}]",
-            if finding.invocation.lane < 8 {
-                finding.invocation.lane + 8
-            } else {
-                8
-            }
-        ))
-    );
-    none(&text.replace(
+    // In the second round, lane 0 reads sums[8], which lane 8 wrote in the first.
+    assert_eq!(finding.element.as_deref(), Some("sums[8]"));
+    assert_no_finding(&text.replace(
         "        }\n    }",
         "        }\n        workgroupBarrier();\n    }",
     ));
 }
 
 #[test]
-fn race_in_a_member_of_a_struct() {
+fn a_race_names_the_member_of_a_struct() {
     let text = format!(
         "struct Pair {{ left: f32, right: vec3<f32>, }}
 var<workgroup> pairs: array<Pair, 32>;
@@ -99,16 +91,16 @@ var<workgroup> pairs: array<Pair, 32>;
     out[i] = pairs[i ^ 1u].right.y + pairs[i].left;
 }}"
     );
-    let finding = one(&text, FindingKind::Race, 6);
+    let finding = only_finding(&text, FindingKind::Race, 6);
     assert_eq!(finding.element.as_deref(), Some("pairs[1].right.y"));
     assert_eq!(finding.access, Some(AccessKind::Load));
     assert_eq!(finding.other.expect("a store").access, AccessKind::Store);
     // Another member is no race.
-    none(&text.replace("[i ^ 1u].right.y", "[i].right.y"));
+    assert_no_finding(&text.replace("[i ^ 1u].right.y", "[i].right.y"));
 }
 
 #[test]
-fn components_of_vectors() {
+fn stores_in_different_components_of_a_vector_are_no_race() {
     let text = format!(
         "var<workgroup> v: array<vec4<f32>, 8>;
 {MAIN} {{
@@ -117,13 +109,13 @@ fn components_of_vectors() {
     out[i] = v[i / 4u].y;
 }}"
     );
-    let finding = one(&text, FindingKind::VectorComponent, 3);
+    let finding = only_finding(&text, FindingKind::VectorComponent, 3);
     assert_eq!(finding.element.as_deref(), Some("v[0].y"));
     let same = text.replace("[i % 4u] = a[i]", ".x = a[i]");
     let report = run(&same.replace("].y", "].x"));
     assert_eq!(kinds(&report), [FindingKind::Race]);
     assert_eq!(report.findings[0].element.as_deref(), Some("v[0].x"));
-    // One that another lane reads while the whole is written.
+    // Another lane reads one component while the whole vector is written.
     let text = format!(
         "var<workgroup> v: array<vec4<f32>, 32>;
 {MAIN} {{
@@ -132,13 +124,13 @@ fn components_of_vectors() {
 }}"
     );
     assert_eq!(
-        one(&text, FindingKind::Race, 4).element.as_deref(),
+        only_finding(&text, FindingKind::Race, 4).element.as_deref(),
         Some("v[1].z")
     );
 }
 
 #[test]
-fn race_through_an_index_from_memory() {
+fn an_index_from_memory_can_race() {
     let text = format!(
         "var<workgroup> t: array<f32, 32>;
 var<workgroup> k: array<u32, 32>;
@@ -150,12 +142,12 @@ var<workgroup> k: array<u32, 32>;
     out[i] = t[k[i]];
 }}"
     );
-    one(&text, FindingKind::Race, 6);
-    none(&text.replace("i / 2u", "31u - i"));
+    only_finding(&text, FindingKind::Race, 6);
+    assert_no_finding(&text.replace("i / 2u", "31u - i"));
 }
 
 #[test]
-fn helpers_with_any_name() {
+fn a_race_inside_functions_names_their_lines() {
     let text = format!(
         "var<workgroup> t: array<f32, 32>;
 fn main_index(i: u32) -> u32 {{ return i; }}
@@ -168,18 +160,18 @@ fn put(i: u32, x: f32) {{
 }}"
     );
     assert_eq!(
-        one(&text, FindingKind::Race, 8)
+        only_finding(&text, FindingKind::Race, 8)
             .other
             .expect("a store")
             .location
             .line,
-        6
+        4 + HEAD_LINES
     );
 }
 
 #[test]
-fn a_buffer_that_only_a_function_writes_is_watched() {
-    one(
+fn a_buffer_that_only_a_function_writes_can_race() {
+    only_finding(
         "fn put(i: u32, x: f32) { a[i] = x; }
 @compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32) {
     put(i, 1.0);
@@ -191,8 +183,8 @@ fn a_buffer_that_only_a_function_writes_is_watched() {
 }
 
 #[test]
-fn storage_of_several_invocations() {
-    one(
+fn invocations_race_over_storage_without_a_barrier() {
+    only_finding(
         &format!("{MAIN} {{\n    out[i / 4u] += a[i];\n}}"),
         FindingKind::Race,
         2,
@@ -206,29 +198,29 @@ fn storage_of_several_invocations() {
         finding
             .other
             .as_ref()
-            .is_some_and(|other| other.location.line == 4 || other.location.line == 6)
+            .is_some_and(|other| [2, 4].contains(&(other.location.line - HEAD_LINES)))
     }));
-    // In one statement, whatever the order of lanes.
-    one(
+    // Accesses of one statement race, whatever the order of lanes.
+    only_finding(
         &format!("{MAIN} {{\n    out[i] = out[i + 1u];\n}}"),
         FindingKind::Race,
         2,
     );
-    one(
+    only_finding(
         &format!("{MAIN} {{\n    out[i + 1u] = out[i];\n}}"),
         FindingKind::Race,
         2,
     );
-    none(&format!("{MAIN} {{\n    out[i] += a[i ^ 1u];\n}}"));
+    assert_no_finding(&format!("{MAIN} {{\n    out[i] += a[i ^ 1u];\n}}"));
 }
 
 #[test]
-fn barriers_order_their_own_memory() {
+fn a_barrier_orders_only_its_own_memory() {
     let text = format!(
         "{MAIN} {{\n    out[i] = a[i];\n    workgroupBarrier();\n    a[i] = out[i ^ 1u];\n}}"
     );
-    one(&text, FindingKind::Race, 4);
-    none(&text.replace("workgroupBarrier", "storageBarrier"));
+    only_finding(&text, FindingKind::Race, 4);
+    assert_no_finding(&text.replace("workgroupBarrier", "storageBarrier"));
     let text = format!(
         "var<workgroup> t: array<f32, 32>;
 {MAIN} {{
@@ -237,13 +229,13 @@ fn barriers_order_their_own_memory() {
     out[i] = t[31u - i];
 }}"
     );
-    one(&text, FindingKind::Race, 5);
-    none(&text.replace("storageBarrier", "workgroupBarrier"));
+    only_finding(&text, FindingKind::Race, 5);
+    assert_no_finding(&text.replace("storageBarrier", "workgroupBarrier"));
 }
 
 #[test]
-fn barriers_that_not_all_reach() {
-    let finding = one(
+fn a_barrier_that_not_all_lanes_reach_is_reported() {
+    let finding = only_finding(
         &format!("{MAIN} {{\n    if (i < 16u) {{\n        workgroupBarrier();\n    }}\n}}"),
         FindingKind::DivergentBarrier,
         3,
@@ -254,28 +246,28 @@ fn barriers_that_not_all_reach() {
         .map(|invocation| invocation.lane)
         .collect();
     assert_eq!(lanes, (16..32).collect::<Vec<_>>());
-    let finding = one(
+    let finding = only_finding(
         &format!("{MAIN} {{\n    if (i == 3u) {{ return; }}\n    storageBarrier();\n}}"),
         FindingKind::DivergentBarrier,
         3,
     );
     assert_eq!(finding.invocations.len(), 1);
     assert_eq!(finding.invocations[0].local, [3, 0, 0]);
-    one(
+    only_finding(
         &format!(
             "{MAIN} {{\n    for (var n = 0u; n < i; n++) {{\n        workgroupBarrier();\n    }}\n}}"
         ),
         FindingKind::DivergentBarrier,
         3,
     );
-    // A return inside a function ends that function alone.
-    none(&format!(
+    // A return inside a function ends only that function.
+    assert_no_finding(&format!(
         "fn f(i: u32) -> u32 {{ if (i < 4u) {{ return 1u; }} return 2u; }}\n{MAIN} {{\n    let x = f(i);\n    workgroupBarrier();\n}}"
     ));
 }
 
 #[test]
-fn uniform_loads() {
+fn a_uniform_load_is_a_barrier_and_needs_a_uniform_pointer() {
     let text = format!(
         "var<workgroup> t: array<u32, 32>;
 {MAIN} {{
@@ -285,15 +277,15 @@ fn uniform_loads() {
     out[i] = f32(x);
 }}"
     );
-    none(&text);
-    one(
+    assert_no_finding(&text);
+    only_finding(
         &text.replace("&t[0]", "&t[i / 16u]"),
         FindingKind::NonUniformValue,
         4,
     );
-    // What comes after it may race again.
+    // Accesses after the uniform load can race again.
     let text = text.replace("out[i] = f32(x)", "out[i] = f32(x + t[0])");
-    one(&text, FindingKind::Race, 6);
+    only_finding(&text, FindingKind::Race, 6);
     let report = run(&text.replace(
         "    let x = workgroupUniformLoad(&t[0]);",
         "    if (i > 4u) { return; }\n    let x = workgroupUniformLoad(&t[0]);",
@@ -302,8 +294,8 @@ fn uniform_loads() {
 }
 
 #[test]
-fn out_of_bounds() {
-    let finding = one(
+fn an_index_past_the_end_is_reported_with_its_element() {
+    let finding = only_finding(
         &format!("{MAIN} {{\n    out[i] = a[i + 40u];\n}}"),
         FindingKind::OutOfBounds,
         2,
@@ -311,7 +303,7 @@ fn out_of_bounds() {
     assert_eq!((finding.index, finding.count), (Some((64, 64)), 8));
     assert_eq!(finding.element.as_deref(), Some("a[64]"));
     assert_eq!(finding.access, Some(AccessKind::Load));
-    let finding = one(
+    let finding = only_finding(
         &format!("{MAIN} {{\n    out[i - 1u] = 1.0;\n}}"),
         FindingKind::OutOfBounds,
         2,
@@ -323,36 +315,40 @@ fn out_of_bounds() {
     let text =
         format!("{MAIN} {{\n    var t: array<f32, 8>;\n    t[i] = 1.0;\n    out[i] = t[0];\n}}");
     assert_eq!(
-        one(&text, FindingKind::OutOfBounds, 3).element.as_deref(),
+        only_finding(&text, FindingKind::OutOfBounds, 3)
+            .element
+            .as_deref(),
         Some("t[8]")
     );
     let text = format!(
         "struct S {{ x: f32, t: array<array<f32, 4>, 2>, }}\nvar<workgroup> s: S;\n{MAIN} {{\n    if (i < 5u) {{ s.t[1][i] = 1.0; }}\n}}"
     );
     assert_eq!(
-        one(&text, FindingKind::OutOfBounds, 4).element.as_deref(),
+        only_finding(&text, FindingKind::OutOfBounds, 4)
+            .element
+            .as_deref(),
         Some("s.t[1][4]")
     );
     let text = format!(
         "{MAIN} {{\n    let t = array<f32, 4>(1.0, 2.0, 3.0, 4.0);\n    out[i] = t[i];\n}}"
     );
-    one(&text, FindingKind::OutOfBounds, 3);
-    none(&format!(
+    only_finding(&text, FindingKind::OutOfBounds, 3);
+    assert_no_finding(&format!(
         "{MAIN} {{\n    if (i < 8u && a[i] >= 0.0) {{ out[i] = 1.0; }}\n}}"
     ));
 }
 
 #[test]
-fn reads_of_what_nobody_wrote() {
+fn a_read_of_memory_that_was_never_written_is_reported() {
     let text = format!(
         "var<workgroup> t: array<f32, 32>;\n{MAIN} {{\n    if (i < 31u) {{ t[i] = 1.0; }}\n    workgroupBarrier();\n    out[i] = t[i];\n}}"
     );
-    let finding = one(&text, FindingKind::UnwrittenRead, 5);
+    let finding = only_finding(&text, FindingKind::UnwrittenRead, 5);
     assert_eq!(
         (finding.invocation.lane, finding.element.as_deref()),
         (31, Some("t[31]"))
     );
-    // What the workgroup before it left does not count.
+    // Values that an earlier workgroup left do not count as written.
     let report = run_groups(
         &text
             .replace("if (i < 31u)", "if (a[0] == 0.0)")
@@ -360,25 +356,29 @@ fn reads_of_what_nobody_wrote() {
         2,
     );
     assert!(kinds(&report).contains(&FindingKind::UnwrittenRead));
-    let source = format!("{HEAD}{MAIN} {{ out[i] += a[i]; }}");
-    let program = Shader::parse(&source).expect("is right");
+    // A buffer may be unwritten as well.
+    let shader = parse(&format!("{HEAD}{MAIN} {{ out[i] += a[i]; }}"));
     let mut buffers = [Buffer::zeroed(0, 0, 128), Buffer::unwritten(0, 1, 128)];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
         .expect("runs");
     assert_eq!(kinds(&report), [FindingKind::UnwrittenRead]);
 }
 
 #[test]
-fn endless_loops() {
+fn a_loop_without_end_is_reported_as_the_innermost_one() {
     let text = format!(
         "{MAIN} {{\n    var n = 0u;\n    for (var k = 0u; k < 3u; k++) {{\n        loop {{\n            if (n == 1u && i < 40u) {{ continue; }}\n            n = 1u;\n            for (var j = 0u; j < 5u; j++) {{ n |= 1u; }}\n        }}\n    }}\n}}"
     );
     let report = run(&text);
     assert_eq!(kinds(&report), [FindingKind::Endless]);
-    assert_eq!(report.findings[0].location.line, 6);
+    assert_eq!(report.findings[0].location.line, 4 + HEAD_LINES);
     assert!(!report.complete);
-    let program = Shader::parse("@compute @workgroup_size(1) fn main() { }").expect("is right");
+}
+
+#[test]
+fn the_limit_of_steps_ends_a_run_of_many_workgroups() {
+    let shader = parse("@compute @workgroup_size(1) fn main() { }");
     let limits = LaunchLimits {
         steps: 1000,
         ..LaunchLimits::default()
@@ -387,13 +387,13 @@ fn endless_loops() {
         limits,
         ..Launch::new([65535, 65535, 65535])
     };
-    let report = program.run(&launch, &mut [], &mut ()).expect("stops");
+    let report = shader.run(&launch, &mut [], &mut ()).expect("stops");
     assert!(!report.complete && report.findings.is_empty() && report.workgroups <= 1000);
 }
 
 #[test]
 fn atomics_do_not_race() {
-    none(&format!(
+    assert_no_finding(&format!(
         "var<workgroup> n: atomic<u32>;
 {MAIN} {{
     atomicAdd(&n, i);
@@ -405,7 +405,7 @@ fn atomics_do_not_race() {
 }
 
 #[test]
-fn other_workgroups() {
+fn workgroups_race_over_storage() {
     let text = "@compute @workgroup_size(1) fn main(@builtin(workgroup_id) id: vec3<u32>) {\n    out[id.x / 2u] = f32(id.x);\n}";
     let report = run_groups(text, 4);
     assert_eq!(kinds(&report), [FindingKind::Race]);
@@ -423,7 +423,7 @@ fn other_workgroups() {
             .workgroup,
         [0, 0, 0]
     );
-    // One writes what an earlier one read, with readers of its own since.
+    // The second workgroup stores where the first has loaded; its own loads came in between.
     let text = "@compute @workgroup_size(4) fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) i: u32) {
     var x = a[0];
     storageBarrier();
@@ -444,18 +444,16 @@ fn other_workgroups() {
             .workgroup,
         [0, 0, 0]
     );
-    assert_eq!(
-        kinds(&run_groups(
-            "@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3<u32>) { out[id.x] = a[0]; }",
-            8
-        )),
-        []
-    );
+    // Loads of all workgroups and stores in different elements do not race.
+    let text = "@compute @workgroup_size(8) fn main(@builtin(global_invocation_id) id: vec3<u32>) {
+    out[id.x] = a[0];
+}";
+    assert_eq!(kinds(&run_groups(text, 8)), []);
 }
 
 #[test]
-fn the_same_value() {
-    let finding = one(
+fn one_statement_that_stores_one_value_in_many_lanes_is_no_race() {
+    let finding = only_finding(
         &format!("{MAIN} {{\n    out[0] = 3.0;\n}}"),
         FindingKind::SameValue,
         2,
@@ -463,53 +461,45 @@ fn the_same_value() {
     assert_eq!(finding.count, 31);
 }
 
+/// Returns the message of a run that fails, with one buffer for `out`.
+#[track_caller]
+fn run_error(source: &str) -> String {
+    let mut buffers = [Buffer::zeroed(0, 1, 4)];
+    let result = parse(source).run(&Launch::new([1, 1, 1]), &mut buffers, &mut ());
+    result.expect_err("does not run").to_string()
+}
+
 #[test]
-fn what_is_not_supported_is_said() {
-    let text = "@group(0) @binding(0) var t: texture_2d<f32>;
+fn a_part_of_the_language_that_is_not_supported_is_named_with_its_line() {
+    let error = run_error(
+        "@group(0) @binding(0) var t: texture_2d<f32>;
 @group(0) @binding(1) var<storage, read_write> out: array<f32>;
 @compute @workgroup_size(1) fn main() {
     out[0] = textureLoad(t, vec2(0, 0), 0).x;
-}";
-    let program = Shader::parse(text).expect("is right");
-    let error = program.run(
-        &Launch::new([1, 1, 1]),
-        &mut [Buffer::zeroed(0, 1, 4)],
-        &mut (),
+}",
     );
-    assert_eq!(
-        error.map_err(|error| error.to_string()).err(),
-        Some("not supported: textures, line 4".to_owned())
-    );
-    assert_eq!(
-        Shader::parse("fn main() {\n    let x = ;\n}")
-            .map_err(|error| error.location.line)
-            .err(),
-        Some(2)
-    );
-    let program = Shader::parse(HEAD.to_owned().as_str()).expect("is right");
-    assert!(
-        program
-            .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
-            .is_err()
-    );
-    let text = format!("{HEAD}{MAIN} {{ out[i] = a[i]; }}");
-    let program = Shader::parse(&text).expect("is right");
-    let error = program.run(
-        &Launch::new([1, 1, 1]),
-        &mut [Buffer::zeroed(0, 1, 4)],
-        &mut (),
+    assert_eq!(error, "not supported: textures, line 4");
+}
+
+#[test]
+fn a_launch_that_does_not_fit_its_shader_is_refused() {
+    assert_eq!(run_error(HEAD), "no compute entry point");
+    let without_buffer = run_error(&format!("{HEAD}{MAIN} {{ out[i] = a[i]; }}"));
+    assert_eq!(without_buffer, "no buffer for a, @group(0) @binding(0)");
+    let large = run_error(
+        "var<private> big: array<array<f32, 65535>, 5000>;
+@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }",
     );
     assert!(
-        error
-            .err()
-            .is_some_and(|error| error.to_string().contains("no buffer for a"))
+        large.ends_with("bytes of memory, the limit is 1073741824"),
+        "{large}"
     );
-    let program = Shader::parse("var<private> big: array<array<f32, 65535>, 5000>;\n@compute @workgroup_size(256) fn main() { big[0][0] = 1.0; }").expect("is right");
-    assert!(
-        program
-            .run(&Launch::new([1, 1, 1]), &mut [], &mut ())
-            .is_err()
-    );
+}
+
+#[test]
+fn an_error_of_naga_has_its_line() {
+    let error = Shader::parse("fn main() {\n    let x = ;\n}").expect_err("is not valid");
+    assert_eq!(error.location.line, 2);
 }
 
 const MATRIX: &str = "enable f16;
@@ -529,62 +519,62 @@ var<workgroup> t: array<f32, 64>;
     }
 }";
 
-#[test]
-fn matrices_of_a_subgroup() {
-    let run = |text: &str, subgroup_size: u32| {
-        let program = Shader::parse(text).unwrap_or_else(|error| panic!("{error}"));
-        let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
-        let mut buffers = [
-            Buffer::from_f32(0, 0, &numbers),
-            Buffer::unwritten(0, 1, 256),
-        ];
-        let launch = Launch {
-            subgroup_size,
-            ..Launch::new([1, 1, 1])
-        };
-        let report = program.run(&launch, &mut buffers, &mut ());
-        let report = report.unwrap_or_else(|error| panic!("{error}"));
-        report
-            .findings
-            .iter()
-            .for_each(|finding| println!("{finding}"));
-        (report, buffers[1].to_f32())
+/// Runs a variant of `MATRIX`, and returns its report with the 64 numbers in `out`.
+fn run_matrix(text: &str, subgroup_size: u32) -> (LaunchReport, Vec<f32>) {
+    let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
+    let mut buffers = [
+        Buffer::from_f32(0, 0, &numbers),
+        Buffer::unwritten(0, 1, 256),
+    ];
+    let launch = Launch {
+        subgroup_size,
+        ..Launch::new([1, 1, 1])
     };
-    let (report, out) = run(MATRIX, 32);
+    let report = parse(text).run(&launch, &mut buffers, &mut ());
+    let report = report.unwrap_or_else(|error| panic!("{error}"));
+    (report, buffers[1].to_f32())
+}
+
+#[test]
+fn a_subgroup_multiplies_cooperative_matrices() {
+    let (report, out) = run_matrix(MATRIX, 32);
     assert_eq!(kinds(&report), []);
-    // The left one row by row and the right one column by column: each with its own transpose.
-    for (at, found) in out.iter().enumerate() {
-        let (row, column) = (at / 8, at % 8);
+    // The left matrix is loaded row by row and the right one column by column, so element [row, column] is the product of two rows.
+    for (index, found) in out.iter().enumerate() {
+        let (row, column) = (index / 8, index % 8);
         let terms = (0..8).map(|k| ((row * 8 + k) * (column * 8 + k)) as f32);
         assert_eq!(*found, terms.sum::<f32>());
     }
-    let loads: u64 = report
+    // Each of two subgroups loads two matrices of 64 elements.
+    let loads = report
         .accesses
         .iter()
-        .filter(|access| access.variable == "t")
-        .map(|access| access.loads)
-        .sum();
-    assert_eq!(loads, 2 * 2 * 64);
-    let (report, _) = run(&MATRIX.replace("    workgroupBarrier();\n", ""), 32);
+        .filter(|access| access.variable == "t");
+    assert_eq!(loads.map(|access| access.loads).sum::<u64>(), 2 * 2 * 64);
+}
+
+#[test]
+fn faults_of_operations_on_matrices_are_reported() {
+    let (report, _) = run_matrix(&MATRIX.replace("    workgroupBarrier();\n", ""), 32);
     assert!(kinds(&report).contains(&FindingKind::Race));
     assert_eq!(report.findings[0].location.line, 9);
-    let (report, _) = run(&MATRIX.replace("i < 32u", "i < 40u"), 32);
+    // In the second subgroup, only 8 lanes take part.
+    let (report, _) = run_matrix(&MATRIX.replace("i < 32u", "i < 40u"), 32);
     assert!(kinds(&report).contains(&FindingKind::DivergentSubgroup));
-    // Two subgroups that write one place.
-    let (report, _) = run(&MATRIX.replace("i < 32u", "i < 64u"), 32);
+    // Two subgroups store the same matrix in the same elements.
+    let (report, _) = run_matrix(&MATRIX.replace("i < 32u", "i < 64u"), 32);
     assert_eq!(kinds(&report), [FindingKind::SameValue]);
-    let (report, _) = run(&MATRIX.replace("&out[0]", "&out[1]"), 64);
+    let (report, _) = run_matrix(&MATRIX.replace("&out[0]", "&out[1]"), 64);
     assert!(kinds(&report).contains(&FindingKind::OutOfBounds));
-    let (report, _) = run(&MATRIX.replace("&out[0]", "&out[i]"), 32);
+    let (report, _) = run_matrix(&MATRIX.replace("&out[0]", "&out[i]"), 32);
     assert!(kinds(&report).contains(&FindingKind::NonUniformValue));
 }
 
-/// Unusual, and right: no finding.
 #[test]
-fn right_kernels() {
-    let two = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>)";
+fn unusual_right_kernels_have_no_finding() {
+    let main_of_two_groups = "@compute @workgroup_size(32) fn main(@builtin(local_invocation_index) i: u32, @builtin(workgroup_id) g: vec3<u32>)";
     let kernels = [
-        // Two buffers that change places.
+        // Two buffers exchange their roles in every round.
         "var<workgroup> t: array<array<f32, 32>, 2>;
 MAIN {
     t[0][i] = a[i];
@@ -594,7 +584,7 @@ MAIN {
     }
     out[i] = t[1][i];
 }",
-        // A scan in place, two barriers a round.
+        // A scan in place has two barriers in each round.
         "var<workgroup> t: array<f32, 32>;
 MAIN {
     t[i] = a[i];
@@ -607,21 +597,21 @@ MAIN {
     }
     out[i] = t[i];
 }",
-        // A barrier in a branch that all take, and a return that all take.
+        // All lanes take the branch with the barrier and the return.
         "var<workgroup> t: array<f32, 32>;
 MAIN {
     t[i] = a[i];
     if (arrayLength(&a) > 40u) { workgroupBarrier(); out[i] = t[31u - i]; return; }
     workgroupBarrier();
 }",
-        // A histogram that relies on zeros, and a counter shared by workgroups.
+        // A histogram relies on the zeros of workgroup memory.
         "var<workgroup> bins: array<atomic<u32>, 4>;
 MAIN {
     atomicAdd(&bins[u32(a[i]) % 4u], 1u);
     workgroupBarrier();
     if (i < 4u) { out[i] = f32(atomicLoad(&bins[i])); }
 }",
-        // One lane decides for all.
+        // One lane decides for all when a loop ends.
         "var<workgroup> go: u32;
 MAIN {
     for (var k = 0u; k < 40u; k++) {
@@ -631,7 +621,7 @@ MAIN {
         workgroupBarrier();
     }
 }",
-        // A transposed tile with padding, whole vectors at a time.
+        // A transposed tile with padding is stored as whole vectors.
         "var<workgroup> t: array<array<vec4<f32>, 5>, 8>;
 MAIN {
     let row = i / 4u;
@@ -640,17 +630,17 @@ MAIN {
     workgroupBarrier();
     out[i] = t[i % 8u][i / 8u].w;
 }",
-        // Produced by some, used by others, through storage.
+        // Half of the lanes use values that the others stored in a buffer.
         "MAIN {
     if (i < 16u) { out[i] = a[i]; }
     storageBarrier();
     if (i >= 16u) { out[i] = out[i - 16u]; }
 }",
-        // Rows taken by a workgroup as long as there are any.
+        // Each workgroup takes rows as long as there are any.
         "TWO {
     for (var k = g.x * 32u + i; k < 64u; k += 64u) { out[k] = a[63u - k]; }
 }",
-        // Barriers in a function, called under the same condition by all.
+        // All lanes call a function with barriers.
         "var<workgroup> t: array<f32, 32>;
 fn share(i: u32, x: f32) -> f32 {
     workgroupBarrier();
@@ -666,15 +656,10 @@ MAIN {
     ];
     for kernel in kernels {
         let groups = 1 + u32::from(kernel.contains("TWO"));
-        let text = kernel.replace("MAIN", MAIN).replace("TWO", two);
-        let source = format!("{HEAD}{text}");
-        let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let numbers: Vec<f32> = (0..64).map(|at| at as f32).collect();
-        let mut buffers = [Buffer::from_f32(0, 0, &numbers), Buffer::zeroed(0, 1, 256)];
-        let report = program
-            .run(&Launch::new([groups, 1, 1]), &mut buffers, &mut ())
-            .unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let findings: Vec<String> = report.findings.iter().map(ToString::to_string).collect();
-        assert_eq!(findings, Vec::<String>::new(), "{text}");
+        let text = kernel
+            .replace("MAIN", MAIN)
+            .replace("TWO", main_of_two_groups);
+        let findings = run_groups(&text, groups).findings;
+        assert!(findings.is_empty(), "{findings:?}\n{text}");
     }
 }

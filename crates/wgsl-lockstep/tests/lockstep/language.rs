@@ -1,78 +1,79 @@
-//! Each part of the language, against values computed in Rust.
+//! Runs each part of the language, and compares the results with values computed in Rust.
 
 use wgsl_lockstep::{Buffer, Finding, FindingKind, Launch, Shader};
 
-/// Runs a text with one binding, `out`, of 64 words; `a` holds what is given.
+/// Runs a text with two buffers: `out` of 64 words, which are returned, and `a` with the given words. A text that begins with `enable`
+/// directives has the line `//head` after them, where the declarations of the buffers are inserted.
 #[track_caller]
-fn run_launch(text: &str, a: &[u32], change: impl Fn(&mut Launch)) -> Vec<u32> {
-    let head = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n@group(0) @binding(1) var<storage> a: array<u32>;\n";
+fn run_groups(text: &str, a: &[u32], groups: [u32; 3]) -> Vec<u32> {
+    let head = "@group(0) @binding(0) var<storage, read_write> out: array<u32>;
+@group(0) @binding(1) var<storage> a: array<u32>;
+";
     let (enable, text) = text.split_once("//head").unwrap_or(("", text));
     let source = format!("{enable}{head}{text}");
-    let program = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
+    let shader = Shader::parse(&source).unwrap_or_else(|error| panic!("{error}"));
     let mut buffers = [Buffer::zeroed(0, 0, 256), Buffer::from_u32(0, 1, a)];
-    let mut launch = Launch::new([1, 1, 1]);
-    change(&mut launch);
-    let report = program
-        .run(&launch, &mut buffers, &mut ())
+    let report = shader
+        .run(&Launch::new(groups), &mut buffers, &mut ())
         .unwrap_or_else(|error| panic!("{error}"));
-    // What WGSL leaves open has tests of its own.
-    let findings = report.findings.iter();
-    let findings = findings.filter(|finding| !matches!(finding.kind, FindingKind::Open(_)));
-    let findings: Vec<String> = findings.map(Finding::to_string).collect();
-    assert_eq!(findings, Vec::<String>::new());
+    // Results that WGSL leaves open have tests of their own.
+    let faults: Vec<String> = report
+        .findings
+        .iter()
+        .filter(|finding| !matches!(finding.kind, FindingKind::Open(_)))
+        .map(Finding::to_string)
+        .collect();
+    assert_eq!(faults, Vec::<String>::new());
     buffers[0].to_u32()
 }
 
 #[track_caller]
 fn run(text: &str, a: &[u32]) -> Vec<u32> {
-    run_launch(text, a, |_| {})
+    run_groups(text, a, [1, 1, 1])
 }
 
 const ONE: &str = "@compute @workgroup_size(1) fn main()";
 const FOUR: &str = "@compute @workgroup_size(4) fn main(@builtin(local_invocation_index) i: u32)";
 
-/// Evaluates expressions of type f32 in which `x(0)`, `x(1)`… are the numbers given.
+/// Checks the values of expressions of type f32, in which `x(0)`, `x(1)`… are the numbers in `a`.
 #[track_caller]
-fn floats(expressions: &[(&str, f32)], a: &[f32]) {
+fn assert_floats(expressions: &[(&str, f32)], a: &[f32]) {
     let mut text = format!("fn x(i: u32) -> f32 {{ return bitcast<f32>(a[i]); }}\n{ONE} {{\n");
-    for (at, (expression, _)) in expressions.iter().enumerate() {
-        text += &format!("    out[{at}] = bitcast<u32>({expression});\n");
+    for (index, (expression, _)) in expressions.iter().enumerate() {
+        text += &format!("    out[{index}] = bitcast<u32>({expression});\n");
     }
     text += "}";
     let bits: Vec<u32> = a.iter().map(|a| a.to_bits()).collect();
     let out = run(&text, &bits);
     for ((expression, expected), found) in expressions.iter().zip(out) {
         let found = f32::from_bits(found);
-        let same = found == *expected
-            || (found - expected).abs() <= 1e-6 * expected.abs()
-            || (found.is_nan() && expected.is_nan());
-        assert!(same, "{expression}: {found} for {expected}");
+        let is_close = found == *expected || (found - expected).abs() <= 1e-6 * expected.abs();
+        assert!(is_close, "{expression}: {found}, expected {expected}");
     }
 }
 
-/// Evaluates expressions of type u32 in which `u(0)` and `s(0)` are the numbers given.
+/// Checks the values of 32-bit expressions, in which `u(0)` and `s(0)` are the first word of `a` as u32 and as i32.
 #[track_caller]
-fn words(expressions: &[(&str, u32)], a: &[u32]) {
+fn assert_words(expressions: &[(&str, u32)], a: &[u32]) {
     let mut text = format!(
         "fn u(i: u32) -> u32 {{ return a[i]; }}\nfn s(i: u32) -> i32 {{ return bitcast<i32>(a[i]); }}\n{ONE} {{\n"
     );
-    for (at, (expression, _)) in expressions.iter().enumerate() {
-        text += &format!("    out[{at}] = bitcast<u32>({expression});\n");
+    for (index, (expression, _)) in expressions.iter().enumerate() {
+        text += &format!("    out[{index}] = bitcast<u32>({expression});\n");
     }
     text += "}";
     let out = run(&text, a);
     for ((expression, expected), found) in expressions.iter().zip(out) {
         assert_eq!(
             found, *expected,
-            "{expression}: {:x} for {expected:x}",
-            found
+            "{expression}: {found:x}, expected {expected:x}"
         );
     }
 }
 
 #[test]
-fn arithmetic_of_floats() {
-    floats(
+fn operators_of_floats_give_their_f32_results() {
+    assert_floats(
         &[
             ("x(0) + x(1)", 1.5 - 2.25),
             ("x(0) - x(1)", 1.5 + 2.25),
@@ -93,9 +94,9 @@ fn arithmetic_of_floats() {
 }
 
 #[test]
-fn arithmetic_of_integers() {
+fn operators_of_integers_wrap_around() {
     let minus = |x: i32| x as u32;
-    words(
+    assert_words(
         &[
             ("u(0) + u(1)", 6),
             ("u(1) * u(1)", 49),
@@ -127,9 +128,9 @@ fn arithmetic_of_integers() {
 }
 
 #[test]
-fn conversions() {
+fn conversions_limit_a_value_to_its_new_type() {
     let bits = |x: f32| x.to_bits();
-    words(
+    assert_words(
         &[
             ("u32(bitcast<f32>(u(0)))", 3),
             ("i32(bitcast<f32>(u(1)))", -3_i32 as u32),
@@ -156,9 +157,9 @@ fn conversions() {
 }
 
 #[test]
-fn functions_of_floats() {
+fn functions_of_floats_equal_those_of_rust() {
     let (a, b, c) = (0.7_f32, -1.3_f32, 2.5_f32);
-    floats(
+    assert_floats(
         &[
             ("abs(x(1))", 1.3),
             ("min(x(0), x(1))", b),
@@ -212,11 +213,11 @@ fn functions_of_floats() {
 }
 
 #[test]
-fn functions_of_vectors() {
+fn functions_of_vectors_and_their_operators_equal_the_formulas() {
     let v = "vec3(x(0), x(1), x(2))";
     let w = "vec3(x(2), x(0), x(1))";
     let dot = 1.0 * 3.0 + 2.0 * 1.0 + 3.0 * 2.0;
-    floats(
+    assert_floats(
         &[
             (&format!("dot({v}, {w})"), dot),
             (&format!("length({v})"), 14_f32.sqrt()),
@@ -246,7 +247,7 @@ fn functions_of_vectors() {
         ],
         &[1.0, 2.0, 3.0],
     );
-    words(
+    assert_words(
         &[
             ("dot(vec2(u(0), u(1)), vec2(u(1), u(1)))", 5 * 7 + 49),
             ("u32(dot(vec2(s(0)), vec2(s(2))))", -10_i32 as u32),
@@ -256,8 +257,8 @@ fn functions_of_vectors() {
 }
 
 #[test]
-fn functions_of_integers() {
-    words(
+fn functions_of_integers_count_move_and_limit_bits() {
+    assert_words(
         &[
             ("countTrailingZeros(u(0))", 4),
             ("countLeadingZeros(u(0))", 24),
@@ -284,9 +285,9 @@ fn functions_of_integers() {
 }
 
 #[test]
-fn packing() {
+fn packed_values_hold_the_rounded_parts() {
     let x = "vec4(0.5, -0.5, 1.0, -2.0)";
-    words(
+    assert_words(
         &[
             (&format!("pack4x8snorm({x} * f32(u(0)))"), 0x817f_c140),
             (&format!("pack4x8unorm({x} * f32(u(0)))"), 0x00ff_0080),
@@ -314,9 +315,9 @@ fn packing() {
 }
 
 #[test]
-fn matrices() {
+fn matrices_are_multiplied_transposed_and_added() {
     let m = "mat2x3(x(0), x(1), x(2), x(3), x(4), x(5))";
-    floats(
+    assert_floats(
         &[
             (&format!("({m} * vec2(1.0, 2.0)).z"), 3.0 + 12.0),
             (&format!("(vec3(1.0, 2.0, 3.0) * {m}).y"), 4.0 + 10.0 + 18.0),
@@ -335,8 +336,9 @@ fn matrices() {
 }
 
 #[test]
-fn layouts_in_memory() {
-    let text = "enable f16;\n//head
+fn structs_have_the_layout_of_wgsl_in_memory() {
+    let source = "enable f16;
+@group(0) @binding(0) var<storage, read_write> out: array<u32>;
 struct Inner { x: f32, v: vec3<f32>, n: u32, }
 struct Outer { h: vec2<f16>, inner: array<Inner, 2>, m: mat2x3<f32>, tail: array<vec3<u32>>, }
 @group(0) @binding(2) var<storage, read_write> s: Outer;
@@ -356,38 +358,37 @@ var<workgroup> w: Inner;
     copy[at].v.y += 1.0;
     out[1] = u32(copy[at].v.y);
 }";
-    let source = format!(
-        "enable f16;\n@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n{}",
-        text.split_once("//head").expect("head").1
-    );
-    let program = Shader::parse(&source).expect("is right");
-    let mut uniform = vec![0; 32];
-    uniform[..4].copy_from_slice(&1_f32.to_le_bytes());
-    uniform[24..28].copy_from_slice(&3_f32.to_le_bytes());
+    let shader = Shader::parse(source).expect("is right");
+    // In `Inner`, x is at byte 0, v at byte 16 and n at byte 28.
+    let uniform = [1.0, 0.0, 0.0, 0.0, 0.0, 0.0, 3.0, 0.0];
+    // In `Outer`, h takes 4 bytes and padding up to 16, then two `Inner` of 32 bytes, a matrix of 32, and the tail with 40.
     let mut buffers = [
         Buffer::zeroed(0, 0, 8),
         Buffer::zeroed(0, 2, 16 + 64 + 32 + 40),
-        Buffer::new(0, 3, uniform),
+        Buffer::from_f32(0, 3, &uniform),
     ];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut ())
         .expect("runs");
     assert!(report.findings.is_empty(), "{:?}", report.findings);
     assert_eq!(buffers[0].to_u32(), [2, 3]);
     let words = buffers[1].to_u32();
+    let floats = buffers[1].to_f32();
+    // The two halves of h are 1 and 2.
     assert_eq!(words[0], 0x4000_3c00);
-    let f = |at: usize| f32::from_bits(words[at]);
-    // The second `Inner` begins 48 bytes in, its vector 16 bytes later.
+    // The second `Inner` begins at byte 48, its vector 16 bytes later.
     assert_eq!(
-        (f(12), f(16), f(17), f(18), words[19]),
-        (1.0, 1.0, 2.0, 3.0, 9)
+        (floats[12], &floats[16..19], words[19]),
+        (1.0, &[1.0, 2.0, 3.0][..], 9)
     );
-    assert_eq!((f(21), f(24), f(25), f(26)), (5.0, 1.0, 2.0, 3.0));
+    // The columns of the matrix begin at bytes 80 and 96.
+    assert_eq!((floats[21], &floats[24..27]), (5.0, &[1.0, 2.0, 3.0][..]));
+    // The second vector of the tail begins at byte 128.
     assert_eq!(words[32..35], [7, 8, 9]);
 }
 
 #[test]
-fn half_precision() {
+fn every_result_in_f16_is_rounded() {
     let text = format!(
         "enable f16;\n//head
 {ONE} {{
@@ -398,22 +399,17 @@ fn half_precision() {
     out[1] = bitcast<u32>(f32(z.x + sqrt(z.y)));
 }}"
     );
-    let h = half::f16::from_f32;
-    let x = h(10.0 / 3.0);
-    let y = h(h(x.to_f32() * x.to_f32()).to_f32() + 1.0);
-    let z = h(h(2_f32.sqrt()).to_f32() + 1.0);
-    let out = run(
-        &text,
-        &[
-            10,
-            u32::from(h(1.0).to_bits()) | u32::from(h(2.0).to_bits()) << 16,
-        ],
-    );
-    assert_eq!(out[..2], [y.to_f32().to_bits(), z.to_f32().to_bits()]);
+    let rounded = |x: f32| half::f16::from_f32(x).to_f32();
+    let x = rounded(10.0 / 3.0);
+    let y = rounded(rounded(x * x) + 1.0);
+    let z = rounded(rounded(2_f32.sqrt()) + 1.0);
+    // The second word packs 1 and 2.
+    let out = run(&text, &[10, 0x4000_3c00]);
+    assert_eq!(out[..2], [y.to_bits(), z.to_bits()]);
 }
 
 #[test]
-fn control_flow() {
+fn lanes_follow_their_own_branches_and_loops() {
     let text = format!(
         "{FOUR} {{
     var n = 0u;
@@ -455,7 +451,7 @@ fn control_flow() {
 }
 
 #[test]
-fn functions_and_pointers() {
+fn functions_change_variables_through_pointers() {
     let text = format!(
         "struct P {{ x: u32, y: array<u32, 3>, }}
 var<private> calls: u32 = 5u;
@@ -487,7 +483,7 @@ fn count(p: ptr<private, u32>) {{ *p += 1u; }}
 }
 
 #[test]
-fn atomics() {
+fn atomic_functions_return_the_old_value_lane_by_lane() {
     let text = format!("struct Both {{ n: atomic<u32>, m: atomic<i32>, }}
 var<workgroup> both: Both;
 {FOUR} {{
@@ -512,18 +508,18 @@ var<workgroup> both: Both;
 }
 
 #[test]
-fn built_in_values() {
+fn built_in_values_name_the_invocation() {
     let text = "struct In { @builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) n: vec3<u32>, }
 @compute @workgroup_size(2, 2, 1) fn main(in: In, @builtin(workgroup_id) g: vec3<u32>, @builtin(local_invocation_id) l: vec3<u32>, @builtin(local_invocation_index) i: u32) {
     out[(g.x + g.y * 2u) * 4u + i] = in.id.x + 10u * in.id.y + 100u * in.n.x + 1000u * l.y;
 }";
-    let out = run_launch(text, &[0], |launch| launch.groups = [2, 2, 1]);
+    let out = run_groups(text, &[0], [2, 2, 1]);
     assert_eq!(out[..4], [200, 201, 1210, 1211]);
     assert_eq!(out[12..16], [222, 223, 1232, 1233]);
 }
 
 #[test]
-fn constants() {
+fn constants_can_be_indexed_and_copied() {
     let text = format!(
         "struct S {{ a: u32, v: vec2<u32>, }}
 const S0 = S(3u, vec2(4u, 5u));
@@ -546,7 +542,7 @@ var<private> p: array<u32, 3> = array(7u, 8u, 9u);
 }
 
 #[test]
-fn memory_of_any_type() {
+fn variables_of_any_type_keep_their_values() {
     let text = format!("//head
 struct Deep {{ flags: array<bool, 3>, m: array<mat3x2<f32>, 2>, }}
 var<workgroup> flag: bool;

@@ -1,4 +1,4 @@
-//! What an observer is told, and what a report counts.
+//! The events that an observer receives, and the counts of a report.
 
 use wgsl_lockstep::lanes::record;
 use wgsl_lockstep::{
@@ -19,6 +19,7 @@ fn add(x: f32) -> f32 {
     }
 }";
 
+/// Writes each event as a line of text.
 #[derive(Default)]
 struct Log(Vec<String>);
 
@@ -64,11 +65,11 @@ impl Observer for Log {
 }
 
 #[test]
-fn a_run_step_by_step() {
-    let program = Shader::parse(TEXT).expect("is right");
+fn an_observer_receives_every_step_in_order() {
+    let shader = Shader::parse(TEXT).expect("is right");
     let mut log = Log::default();
     let mut buffers = [Buffer::unwritten(0, 3, 32)];
-    let report = program
+    let report = shader
         .run(&Launch::new([1, 1, 1]), &mut buffers, &mut log)
         .expect("runs");
     let expected = [
@@ -110,10 +111,10 @@ fn a_run_step_by_step() {
 }
 
 #[test]
-fn places_in_the_source() {
+fn a_finding_has_the_span_and_the_column_of_its_access() {
     let text = TEXT.replace("3u - i", "i + 3u");
-    let program = Shader::parse(&text).expect("is right");
-    let report = program
+    let shader = Shader::parse(&text).expect("is right");
+    let report = shader
         .run(
             &Launch::new([1, 1, 1]),
             &mut [Buffer::zeroed(0, 3, 32)],

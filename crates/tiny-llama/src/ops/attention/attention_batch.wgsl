@@ -1,4 +1,4 @@
-{# Workgroup y as a sequence's first row, and one of `count` heads: query heads, or key and value heads. #}
+{# The sequence's first row and the head of workgroup y. A sequence has `count` heads: query heads, or key and value heads. #}
 {% macro place_in_batch(count) %}
   let sequence = group.y / {{ count }}u * {{ context }}u;
 {% if count == heads %}

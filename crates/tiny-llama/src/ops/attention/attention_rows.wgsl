@@ -25,17 +25,17 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
   let tiles = {{ (context + own - 1) // own }}u;
 {# Reads this invocation's share of a step into registers; zeros past the ends. #}
 {% macro fetch(step) %}
-{% for it in step.stages %}
-{% for i in range(it.loads) %}
+{% for stage in step.stages %}
+{% for i in range(stage.loads) %}
 {% set at = "(lane + " ~ i * down * across ~ "u)" %}
-{% set row = it.first ~ " + " ~ at ~ " / " ~ it.wide ~ "u" %}
-{% set vector = it.from ~ "u + " ~ at ~ " % " ~ it.wide ~ "u" %}
-{% set read = it.source ~ "[(" ~ lines[it.source].start ~ " + (" ~ row ~ ") * " ~ lines[it.source].stride ~ "u) / 4u + " ~ vector ~ "]" %}
-{% set r = "r" ~ (it.register + i) %}
+{% set row = stage.first ~ " + " ~ at ~ " / " ~ stage.wide ~ "u" %}
+{% set vector = stage.from ~ "u + " ~ at ~ " % " ~ stage.wide ~ "u" %}
+{% set read = stage.source ~ "[(" ~ lines[stage.source].start ~ " + (" ~ row ~ ") * " ~ lines[stage.source].stride ~ "u) / 4u + " ~ vector ~ "]" %}
+{% set r = "r" ~ (stage.register + i) %}
 {% set bounds = [] %}
 {% if context % own != 0 %}{% set bounds = bounds + [row ~ " < " ~ context ~ "u"] %}{% endif %}
-{% if it.from + it.wide > row_vectors %}{% set bounds = bounds + [vector ~ " < " ~ row_vectors ~ "u"] %}{% endif %}
-{% if (i + 1) * down * across > it.rows * it.wide %}{% set bounds = bounds + [at ~ " < " ~ it.rows * it.wide ~ "u"] %}{% endif %}
+{% if stage.from + stage.wide > row_vectors %}{% set bounds = bounds + [vector ~ " < " ~ row_vectors ~ "u"] %}{% endif %}
+{% if (i + 1) * down * across > stage.rows * stage.wide %}{% set bounds = bounds + [at ~ " < " ~ stage.rows * stage.wide ~ "u"] %}{% endif %}
 {% if bounds %}
     {{ r }} = vec4<f32>();
     if {{ bounds | join(" && ") }} { {{ r }} = {{ read }}; }
@@ -45,19 +45,19 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 {% endfor %}
 {% endfor %}
 {% endmacro %}
-{# Writes what was read to workgroup memory. Rows of the other side that scores are computed with are interleaved, so that
-   neighbouring invocations read neighbouring rows there. #}
+{# Writes the registers to workgroup memory. Rows of the other side of scores are interleaved, so that neighbouring invocations
+   read neighbouring rows there. #}
 {% macro put(step) %}
-{% for it in step.stages %}
-{% for i in range(it.loads) %}
+{% for stage in step.stages %}
+{% for i in range(stage.loads) %}
 {% set at = "(lane + " ~ i * down * across ~ "u)" %}
-{% set row = at ~ " / " ~ it.wide ~ "u" %}
-{% set to = "(" ~ row ~ " % 4u * " ~ it.rows // 4 ~ "u + " ~ row ~ " / 4u)" if it.interleaved else row %}
-    {{ "if " ~ at ~ " < " ~ it.rows * it.wide ~ "u " if (i + 1) * down * across > it.rows * it.wide }}{ staged[{{ it.at }}u + {{ to }} * {{ it.pitch }}u + {{ at }} % {{ it.wide }}u] = r{{ it.register + i }}; }
+{% set row = at ~ " / " ~ stage.wide ~ "u" %}
+{% set to = "(" ~ row ~ " % 4u * " ~ stage.rows // 4 ~ "u + " ~ row ~ " / 4u)" if stage.interleaved else row %}
+    {{ "if " ~ at ~ " < " ~ stage.rows * stage.wide ~ "u " if (i + 1) * down * across > stage.rows * stage.wide }}{ staged[{{ stage.at }}u + {{ to }} * {{ stage.pitch }}u + {{ at }} % {{ stage.wide }}u] = r{{ stage.register + i }}; }
 {% endfor %}
 {% endfor %}
 {% endmacro %}
-{# What a step computes: a part of the scores `to`ij of own row i and column j, or a slice of `to` += weights · rows. #}
+{# The products of a step: a part of the scores `to`ij of own row i and column j, or a slice of `to` += weights · rows. #}
 {% macro compute(step) %}
 {% if step.scores %}
 {% if step.stages[0].from == 0 %}

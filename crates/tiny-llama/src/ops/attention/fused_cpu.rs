@@ -1,11 +1,10 @@
-//! Causal grouped-query attention in blocks with an online softmax, forward and backward.
-//! Memory grows with T, not with T²: scores exist one block at a time, and the backward pass recomputes them.
-//! Dao et al., "`FlashAttention`", 2022. `naive_cpu` is the plain version, with a head's scores in memory.
+//! Flash attention on the CPU: causal grouped-query attention in blocks with an online softmax, forward and backward. Memory grows with T, not
+//! with T², because scores exist one block at a time and the backward pass recomputes them. `naive_cpu` is the plain version, which has all
+//! scores of a head in memory.
 
 mod backward;
 mod blocks;
 
-pub(crate) use crate::ops::cpu::{SharedSlice, tensor, values};
 pub(crate) use backward::backward;
 
 use super::FusedAttention;
@@ -14,8 +13,8 @@ use burn::backend::Flex;
 use rayon::prelude::*;
 
 use crate::ops::cpu::exp::exp;
-use crate::ops::cpu::reduce::STEP;
-use crate::ops::cpu::reduce::{max, sum};
+use crate::ops::cpu::reduce::{STEP, max, sum};
+use crate::ops::cpu::{SharedSlice, tensor, values};
 use crate::ops::linear::fused_cpu::multiply;
 use crate::ops::shapes::{Columns, Heads, QkvRows};
 use blocks::{BLOCK, BlockWorkspace, HeadRows};
@@ -44,33 +43,34 @@ impl FusedAttention for Flex {
     }
 }
 
-/// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
-///
-/// Returns out, B·T × H·dh, and `lse`, B × H × T, the logarithm of the sum of exponentials, for the backward pass.
+/// Returns `out = softmax(q · kᵀ / √dh) · v`, B·T × H·dh, over the keys up to each query's own position, and `lse`, B × H × T, the logarithm of
+/// the sum of exponentials, which the backward pass needs.
 pub(crate) fn forward(rows: QkvRows<&[f32]>, shape: Heads) -> (Vec<f32>, Vec<f32>) {
     let [q, k, v] = HeadRows::of_rows(rows, shape);
-    let (offset, stride) = (0, shape.heads * shape.head_dim);
+    let offset = 0;
+    let stride = shape.heads * shape.head_dim;
     let len = shape.rows() * stride;
     let mut result = Vec::with_capacity(len);
     let mut logarithms = vec![0.0; shape.rows() * shape.heads];
     let out = HeadRows::new(result.as_mut_ptr(), Columns { offset, stride }, shape);
     let lse = SharedSlice::new(&mut logarithms);
     let blocks = shape.context.div_ceil(BLOCK);
-    let tasks = (0..shape.batch * shape.kv_heads * blocks).into_par_iter();
-    tasks.for_each_init(
-        || BlockWorkspace::new(shape),
-        |workspace, index| {
-            let (head, first) = (index / blocks, index % blocks * BLOCK);
-            let place = (head / shape.kv_heads, head % shape.kv_heads, first);
-            forward_block(&out, lse, [&q, &k, &v], workspace, place);
-        },
-    );
+    (0..shape.batch * shape.kv_heads * blocks)
+        .into_par_iter()
+        .for_each_init(
+            || BlockWorkspace::new(shape),
+            |workspace, index| {
+                let (head, first) = (index / blocks, index % blocks * BLOCK);
+                let place = (head / shape.kv_heads, head % shape.kv_heads, first);
+                forward_block(&out, lse, [&q, &k, &v], workspace, place);
+            },
+        );
     // SAFETY: the first block of keys writes every row of every head.
     unsafe { result.set_len(len) };
     (result, logarithms)
 }
 
-/// Computes the outputs of a block of queries, for all query heads that share one key and value head.
+/// Computes the outputs of the block of queries from row `first` of a sequence on, for all query heads that share one key and value head.
 fn forward_block(
     out: &HeadRows<*mut f32>,
     lse: SharedSlice,
@@ -86,15 +86,16 @@ fn forward_block(
         total,
         ..
     } = workspace;
-    let (rows, width) = (BLOCK.min(shape.context - first), shape.head_dim);
+    let rows = BLOCK.min(shape.context - first);
+    let width = shape.head_dim;
     most.fill(f32::NEG_INFINITY);
     total.fill(0.0);
     for key in (0..=first).step_by(BLOCK) {
         let keys = BLOCK.min(shape.context - key);
         k.copy_transposed(transposed, (batch, key, kv_head), keys);
         for (index, head) in shape.queries_of(kv_head).enumerate() {
-            let most = &mut most[index * BLOCK..][..rows];
-            let total = &mut total[index * BLOCK..][..rows];
+            let head_most = &mut most[index * BLOCK..][..rows];
+            let head_total = &mut total[index * BLOCK..][..rows];
             // SAFETY: the views were checked against the shape; these rows of these heads are this task's alone.
             unsafe {
                 multiply(
@@ -104,7 +105,15 @@ fn forward_block(
                     (scores.as_mut_ptr(), BLOCK),
                     false,
                 );
-                let rescale = softmax_rows(scores, most, total, keys, key == first, shape.scale());
+                let is_diagonal = key == first;
+                let rescale = softmax_rows(
+                    scores,
+                    head_most,
+                    head_total,
+                    keys,
+                    is_diagonal,
+                    shape.scale(),
+                );
                 if key > 0 {
                     scale_rows(out, (batch, head, first), &rescale[..rows]);
                 }
@@ -119,16 +128,16 @@ fn forward_block(
         }
     }
     for (index, head) in shape.queries_of(kv_head).enumerate() {
-        let most = &most[index * BLOCK..][..rows];
-        let total = &mut total[index * BLOCK..][..rows];
+        let head_most = &most[index * BLOCK..][..rows];
+        let head_total = &mut total[index * BLOCK..][..rows];
         // SAFETY: as above.
         unsafe {
-            let lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
-            for ((total, most), lse) in total.iter_mut().zip(most).zip(lse) {
+            let head_lse = lse.part((batch * shape.heads + head) * shape.context + first, rows);
+            for ((total, most), lse) in head_total.iter_mut().zip(head_most).zip(head_lse) {
                 *lse = most + total.ln();
                 *total = 1.0 / *total;
             }
-            scale_rows(out, (batch, head, first), total);
+            scale_rows(out, (batch, head, first), head_total);
         }
     }
 }
@@ -145,8 +154,8 @@ unsafe fn scale_rows(
     for (row, factor) in factors.iter().enumerate() {
         let (row, _) = out.result(batch, first + row, head);
         // SAFETY: passed on to the caller.
-        let row = unsafe { std::slice::from_raw_parts_mut(row, out.shape.head_dim) };
-        scale_row(row, *factor);
+        let values = unsafe { std::slice::from_raw_parts_mut(row, out.shape.head_dim) };
+        scale_row(values, *factor);
     }
 }
 
@@ -159,9 +168,8 @@ simd! {
 }
 
 simd! {
-    /// Replaces a block of scores by the exponentials of scores minus the row's maximum so far; returns the factors for earlier results.
-    ///
-    /// With `diagonal`, row r sees the keys 0..=r only.
+    /// Replaces each score of a block by exp(score − the row's maximum so far). Returns the factors for the results of earlier blocks. With
+    /// `diagonal`, row r has the keys 0..=r only.
     fn softmax_rows(
         scores: &mut [f32],
         most: &mut [f32],
@@ -170,12 +178,12 @@ simd! {
         diagonal: bool,
         scale: f32,
     ) -> [f32; BLOCK] {
-        // Whole vectors: the exponentials of hidden scores are 0, which costs less than shorter rows.
+        // Rows end with whole vectors. The exponentials of hidden scores are 0, which costs less than shorter rows.
         let width = keys.next_multiple_of(STEP).min(BLOCK);
-        // Each step runs for all rows at once: maximum, exponential and sum of one row form a long chain, but rows are independent.
+        // Each loop runs over all rows, because the maximum, the exponentials and the sum of one row wait for each other, but rows do not.
         let mut rescale = [0.0; BLOCK];
-        let rows = scores.chunks_exact_mut(BLOCK).zip(most.iter_mut()).zip(&mut rescale).enumerate();
-        for (row, ((scores, most), rescale)) in rows {
+        let rows = scores.chunks_exact_mut(BLOCK).zip(most.iter_mut()).zip(&mut rescale);
+        for (row, ((scores, most), rescale)) in rows.enumerate() {
             let visible = if diagonal { row + 1 } else { keys };
             scores[visible..width].fill(f32::NEG_INFINITY);
             let larger = most.max(max::<L>(&scores[..width]) * scale);
@@ -203,7 +211,7 @@ mod tests {
     use crate::ops::cpu::testing::{numbers, on_threads};
 
     #[test]
-    fn packed_or_separate_and_on_any_number_of_threads_the_bits_are_the_same() {
+    fn the_form_of_the_rows_and_the_number_of_threads_change_no_bit() {
         let shape = Heads {
             batch: 2,
             context: 150,
@@ -211,7 +219,9 @@ mod tests {
             kv_heads: 2,
             head_dim: 6,
         };
-        let (rows, wide, narrow) = (shape.rows(), 4 * 6, 2 * 6);
+        let rows = shape.rows();
+        let wide = 4 * 6;
+        let narrow = 2 * 6;
         let packed = numbers(1, rows * (wide + 2 * narrow));
         let dout = numbers(2, rows * wide);
         let columns = |from: usize, width: usize| -> Vec<f32> {
@@ -228,22 +238,24 @@ mod tests {
                 (out, lse, gradients)
             })
         };
-        let one = run(1, QkvRows::Packed(&packed));
-        let three = run(3, QkvRows::Packed(&packed));
-        let apart = run(1, QkvRows::Separate(separate.each_ref().map(|x| &x[..])));
-        let (QkvRows::Packed(gradient), QkvRows::Packed(other)) = (one.2, three.2) else {
+        let (out, lse, QkvRows::Packed(gradient)) = run(1, QkvRows::Packed(&packed)) else {
             panic!("gradients have the form of the rows")
         };
         assert!(gradient.iter().all(|x| x.is_finite()));
-        assert!((&one.0, &one.1, &gradient) == (&three.0, &three.1, &other));
-        assert!((one.0, one.1) == (apart.0, apart.1));
-        let QkvRows::Separate(parts) = apart.2 else {
+        let on_three_threads = run(3, QkvRows::Packed(&packed));
+        assert!((&out, &lse) == (&on_three_threads.0, &on_three_threads.1));
+        assert!(*on_three_threads.2.first() == gradient);
+        let separate_rows = QkvRows::Separate(separate.each_ref().map(|x| &x[..]));
+        let (separate_out, separate_lse, QkvRows::Separate(parts)) = run(1, separate_rows) else {
             panic!("gradients have the form of the rows")
         };
+        assert!((out, lse) == (separate_out, separate_lse));
         for (row, gradient) in gradient.chunks(wide + 2 * narrow).enumerate() {
-            let parts = parts.iter().zip([wide, narrow, narrow]);
-            let parts = parts.flat_map(|(part, width)| &part[row * width..][..width]);
-            assert!(parts.eq(gradient));
+            let joined = parts
+                .iter()
+                .zip([wide, narrow, narrow])
+                .flat_map(|(part, width)| &part[row * width..][..width]);
+            assert!(joined.eq(gradient));
         }
     }
 }

@@ -1,21 +1,19 @@
-//! Plain causal grouped-query attention for any strides, with one head's scores in memory at a time.
-//! It is right for every layout, and fast only if neighbouring elements are adjacent in memory; `attention` is faster.
+//! Stage 2's kernel on the CPU: causal grouped-query attention for any strides, with all scores of one head in memory. It is fast only if
+//! neighbouring elements are adjacent in memory.
 
 use super::{Attention, NaiveAttention};
 use crate::ops::Float;
-use crate::ops::cpu::{strides, tensor};
+use crate::ops::cpu::exp::exp;
+use crate::ops::cpu::reduce::{max, sum, sum2};
+use crate::ops::cpu::{SharedSlice, strides, tensor};
 use burn::backend::{Flex, TensorMetadata as _};
 use protocol::config::KvLayout;
 use rayon::prelude::*;
 
-use crate::ops::cpu::SharedSlice;
-use crate::ops::cpu::exp::exp;
-use crate::ops::cpu::reduce::{max, sum, sum2};
-
 type T = Float<Flex>;
 
 impl NaiveAttention for Flex {
-    /// `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
+    /// Computes `out = softmax(q · kᵀ / √dh) · v` over the keys up to each query's own position.
     fn forward(qkv: [T; 3], a: &Attention) -> T {
         let [batches, heads, time, head_dim] = qkv[0].shape().dims();
         let shape = a.sizes(batches * time);
@@ -31,20 +29,20 @@ impl NaiveAttention for Flex {
         (0..batches * heads).into_par_iter().for_each(|index| {
             let (batch, head) = (index / heads, index % heads);
             let kv_head = head / shape.group();
-            let q = q.head(batch, head);
-            let [k, v] = [k, v].map(|rows| rows.head(batch, kv_head));
+            let head_q = q.head(batch, head);
+            let [head_k, head_v] = [k, v].map(|rows| rows.head(batch, kv_head));
             let mut scores = vec![0.0; time * time];
             for (query, row) in scores.chunks_exact_mut(time).enumerate() {
-                score(&mut row[..=query], q, k, head_dim);
+                score(&mut row[..=query], head_q, head_k, head_dim);
             }
             for (query, row) in scores.chunks_exact_mut(time).enumerate() {
                 softmax(&mut row[..=query]);
             }
             for (query, row) in scores.chunks_exact(time).enumerate() {
-                let at = ((batch * time + query) * heads + head) * head_dim;
+                let start = ((batch * time + query) * heads + head) * head_dim;
                 // SAFETY: only this task writes this row of this head.
-                let out = unsafe { out.part(at, head_dim) };
-                mix(out, &row[..=query], v);
+                let out = unsafe { out.part(start, head_dim) };
+                mix(out, &row[..=query], head_v);
             }
         });
         tensor(result, [shape.rows(), heads * head_dim])
@@ -53,13 +51,12 @@ impl NaiveAttention for Flex {
 
 /// Heads anywhere in a buffer. Element (b, t, h, d) is `data[offset + b·sb + t·st + h·sh + d·sd]`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Strided<'a> {
-    /// This is the buffer.
-    pub data: &'a [f32],
-    /// This is the index of element (0, 0, 0, 0).
-    pub offset: usize,
-    /// Neighbours along b, t, h and d are this many elements apart.
-    pub strides: [usize; 4],
+struct Strided<'a> {
+    data: &'a [f32],
+    /// The index of element (0, 0, 0, 0).
+    offset: usize,
+    /// The distances between neighbours along b, t, h and d.
+    strides: [usize; 4],
 }
 
 impl<'a> Strided<'a> {
@@ -68,7 +65,7 @@ impl<'a> Strided<'a> {
         let (offset, strides) = if layout == KvLayout::Strided {
             (view.layout().start_offset(), strides(view))
         } else {
-            // Strides of a contiguous [b, h, t, dh]: right for a copy, wrong for a view.
+            // The strides of a contiguous [b, h, t, dh] are right for a copy and wrong for a view.
             let [_, h, t, dh] = view.shape().dims();
             (0, vec![h * t * dh, t * dh, dh, 1])
         };

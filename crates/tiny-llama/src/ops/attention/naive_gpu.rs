@@ -1,5 +1,5 @@
-//! Stage 2's kernel: attention with one workgroup per row, which reads q, k and v directly from memory with explicit strides.
-//! The same kernel runs for every layout; only its strides differ, and these may be wrong.
+//! Stage 2's kernel on a GPU: attention with one workgroup for each row, which reads q, k and v from memory by explicit strides. One kernel
+//! runs for every layout. Only the strides differ, and these may be wrong.
 
 use super::{Attention, NaiveAttention};
 use crate::ops::gpu::{arg, empty, groups, workgroup_max, workgroup_sum};
@@ -21,36 +21,37 @@ impl NaiveAttention for Cube {
             KvLayout::Contiguous => {
                 // Neighbouring invocations read neighbouring keys, so k is copied as [b, kv, dh, t], and v as [b, kv, t, dh].
                 let k = into_contiguous(Self::float_swap_dims(k, 2, 3));
-                let (q, v) = (into_contiguous(q), into_contiguous(v));
-                let mut of_k = Strided::view(&k);
-                of_k.strides.swap(2, 3);
-                forward([Strided::view(&q), of_k, Strided::view(&v)], sizes)
+                let q = into_contiguous(q);
+                let v = into_contiguous(v);
+                let mut keys = Strided::view(&k);
+                keys.strides.swap(2, 3);
+                forward([Strided::view(&q), keys, Strided::view(&v)], sizes)
             }
         }
     }
 }
 
-/// A workgroup has this many invocations. They read neighbouring keys, then neighbouring values of the head.
+/// The number of invocations of a workgroup. They read neighbouring keys, then neighbouring values of the head.
 const THREADS: usize = 64;
-/// This is lower than every score but finite, because −∞ minus −∞ would be NaN.
+/// A number below every score. It is finite, because −∞ minus −∞ would be NaN.
 const LOWEST: f32 = -3.0e38;
 
 /// A tensor `[batch, heads, context, head_dim]`, and the strides with which it is read.
 #[derive(Clone, Copy)]
-pub(crate) struct Strided<'a> {
-    pub tensor: &'a CubeTensor,
-    pub strides: [usize; 4],
+struct Strided<'a> {
+    tensor: &'a CubeTensor,
+    strides: [usize; 4],
 }
 
 impl<'a> Strided<'a> {
     /// Returns a tensor with its own strides, those of a view or of a copy.
-    pub(crate) fn view(tensor: &'a CubeTensor) -> Self {
+    fn view(tensor: &'a CubeTensor) -> Self {
         let strides = std::array::from_fn(|axis| tensor.meta.strides()[axis]);
         Self { tensor, strides }
     }
 
     /// Returns a tensor with the strides of a contiguous tensor instead of its own, which is the silent error of stage 2.
-    pub(crate) fn assumed(tensor: &'a CubeTensor) -> Self {
+    fn assumed(tensor: &'a CubeTensor) -> Self {
         let [_, heads, context, head_dim] = tensor.meta.shape().dims();
         let strides = [heads * context * head_dim, context * head_dim, head_dim, 1];
         Self { tensor, strides }
@@ -67,12 +68,12 @@ impl<'a> Strided<'a> {
     }
 }
 
-/// out `[N, H·dh]` = softmax(q·kᵀ/√dh + causal mask)·v per head.
+/// Computes out `[N, H·dh]` = softmax(q·kᵀ/√dh + causal mask)·v of each head. 1 launch.
 ///
-/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride `value`). Their
-/// addresses are adjacent if k's `position` and v's `value` are 1: with a copy of k as `[batch, kv_heads, head_dim, context]`, and
-/// with v unchanged. In a view of k that is split into heads, their addresses are a whole row of all heads apart. 1 launch.
-pub(crate) fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
+/// Neighbouring invocations read neighbouring keys of k (stride `position`) and neighbouring values of v (stride `value`). Their addresses are
+/// adjacent if these strides are 1, which is so for a copy of k as `[batch, kv_heads, head_dim, context]`, and for v unchanged. In a view of k
+/// that is split into heads, the addresses are a whole row of all heads apart.
+fn forward([q, k, v]: [Strided; 3], sizes: Heads) -> CubeTensor {
     let rows = sizes.batch * sizes.context;
     let out = empty(q.tensor, [rows, sizes.heads * sizes.head_dim]);
     unsafe {
@@ -102,16 +103,17 @@ struct Strides {
     value: usize,
 }
 
-/// Processes one key per invocation at a time, with a running maximum and sum, which allows any context.
+/// Computes one row of one head in a workgroup. Each invocation takes one key at a time, and the maximum and the sum run along, so that any
+/// context is possible.
 #[cube(launch_unchecked)]
 fn attention_by_strides(
     q: &[f32],
     k: &[f32],
     v: &[f32],
     out: &mut [f32],
-    of_q: Strides,
-    of_k: Strides,
-    of_v: Strides,
+    q_strides: Strides,
+    k_strides: Strides,
+    v_strides: Strides,
     scale: f32,
     #[comptime] sizes: Heads,
 ) {
@@ -127,9 +129,9 @@ fn attention_by_strides(
     let unit = UNIT_POS as usize;
     let owned = comptime!(sizes.head_dim.div_ceil(THREADS));
 
-    let q_start = batch * of_q.batch + row * of_q.position + head * of_q.head;
-    let k_start = batch * of_k.batch + kv_head * of_k.head;
-    let v_start = batch * of_v.batch + kv_head * of_v.head;
+    let q_start = batch * q_strides.batch + row * q_strides.position + head * q_strides.head;
+    let k_start = batch * k_strides.batch + kv_head * k_strides.head;
+    let v_start = batch * v_strides.batch + kv_head * v_strides.head;
     let mut acc = Array::<f32>::new(owned);
     #[unroll]
     for i in 0..owned {
@@ -144,8 +146,8 @@ fn attention_by_strides(
         if key <= row {
             let mut dot = 0.0f32;
             for d in 0..sizes.head_dim {
-                dot +=
-                    q[q_start + d * of_q.value] * k[k_start + key * of_k.position + d * of_k.value];
+                dot += q[q_start + d * q_strides.value]
+                    * k[k_start + key * k_strides.position + d * k_strides.value];
             }
             score = dot * scale;
         }
@@ -162,7 +164,8 @@ fn attention_by_strides(
             if d < sizes.head_dim {
                 let mut total = acc[i] * shrink;
                 for j in 0..count {
-                    total += weights[j] * v[v_start + (first + j) * of_v.position + d * of_v.value];
+                    total += weights[j]
+                        * v[v_start + (first + j) * v_strides.position + d * v_strides.value];
                 }
                 acc[i] = total;
             }

@@ -1,7 +1,7 @@
-//! The exponential function in a form that the compiler vectorises, and the sigmoid made of it.
-//! Not for general use: the last digit may be wrong, and subnormal results are 0.
+//! The exponential function in a form that the compiler vectorises, and the sigmoid made of it. Both are for kernels only: the last digit may
+//! be wrong, and a result that would be subnormal is 0.
 
-/// Returns e to the power `x`, in a form that the compiler vectorises. The relative error is below 2e-7; the result is 0 below -87.3 and
+/// Returns e to the power `x`. The relative error is below 2e-7; the result is 0 below -87.3 and
 /// infinite above 88.3.
 ///
 /// `x = n·ln 2 + r` with `|r| <= ln 2 / 2`; a polynomial gives e to the power `r`, the exponent bits give `2ⁿ`.
@@ -17,10 +17,8 @@ pub(crate) fn exp(x: f32) -> f32 {
     let n = shifted - ROUND;
     let r = clamped - n * LN_2_HIGH - n * LN_2_LOW;
     // (eʳ - 1 - r) / r², interpolated at the five Chebyshev points of the interval.
-    let p = 0.001_392_617_6 * r + 0.008_363_173;
-    let p = p * r + 0.041_666_556;
-    let p = p * r + 0.166_665_78;
-    let p = p * r + 0.5;
+    let p =
+        (((0.001_392_617_6 * r + 0.008_363_173) * r + 0.041_666_556) * r + 0.166_665_78) * r + 0.5;
     let power = p * r * r + r + 1.0;
     let two_to_n = f32::from_bits((shifted.to_bits() << 23).wrapping_add(0x3f80_0000));
     if x < -87.3 { 0.0 } else { power * two_to_n }

@@ -1,4 +1,4 @@
-//! Rounding to short number formats: the operands of mixed-precision products, stored as f32.
+//! Rounding to f16 and bf16 on the CPU device, which multiplies in f32: an operand of a mixed-precision product is rounded and stays f32.
 
 use crate::ops::cpu::{GRAIN, filled};
 use protocol::config::Precision;
@@ -76,21 +76,25 @@ fn nearest_bf16(x: f32) -> f32 {
 mod tests {
     use super::*;
 
-    /// Returns every finite number above zero of a format with `fraction` bits after the point, exponents from `least`, and numbers up to
-    /// `largest`, ascending.
+    /// Returns the numbers above zero of a format, in ascending order up to `largest`. The format has `fraction` bits after the point, and
+    /// its normal numbers have exponents from `least`.
     fn numbers(fraction: i32, least: i32, largest: f64) -> Vec<f64> {
         let steps = 1_u32 << fraction;
-        let below = (1..steps).map(|m| f64::from(m) * 2f64.powi(least - fraction));
+        let subnormal = (1..steps).map(|m| f64::from(m) * 2f64.powi(least - fraction));
         let normal = (least..128)
             .flat_map(|e| (0..steps).map(move |m| f64::from(steps + m) * 2f64.powi(e - fraction)));
-        below.chain(normal).take_while(|x| *x <= largest).collect()
+        subnormal
+            .chain(normal)
+            .take_while(|x| *x <= largest)
+            .collect()
     }
 
+    /// Rounds each number, and numbers between it and the next: the middle goes to the even one.
     fn check(format: Precision, all: &[f64]) {
         for (index, pair) in all.windows(2).enumerate() {
             let (low, high) = (pair[0] as f32, pair[1] as f32);
             let middle = ((pair[0] + pair[1]) / 2.0) as f32;
-            // The first number has fraction 1, which is odd.
+            // The fraction of the number at an odd index is even: the first number, at index 0, has fraction 1.
             let even = if index % 2 == 1 { low } else { high };
             for sign in [1.0, -1.0] {
                 assert_eq!(nearest(sign * low, format), sign * low);
@@ -102,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn every_f16_is_kept_and_what_lies_between_two_goes_to_the_nearer() {
+    fn every_f16_is_kept_and_values_between_two_become_the_nearer() {
         check(Precision::F16, &numbers(10, -14, 65504.0));
         assert_eq!(nearest(65519.0, Precision::F16), 65504.0);
         assert_eq!(nearest(-65520.0, Precision::F16), f32::NEG_INFINITY);
@@ -111,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn every_bf16_is_kept_and_what_lies_between_two_goes_to_the_nearer() {
+    fn every_bf16_is_kept_and_values_between_two_become_the_nearer() {
         let all = numbers(7, -126, 1e38);
         let normal = all.partition_point(|x| *x < f64::from(f32::MIN_POSITIVE));
         assert_eq!(normal % 2, 1, "the parity of fractions must not shift");

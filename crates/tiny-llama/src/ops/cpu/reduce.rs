@@ -1,17 +1,17 @@
-//! Sums and maxima over slices, with several partial results in vector registers.
-//! The compiler may not reorder additions, so vectors are explicit here; the order is the same on every machine.
+//! Sums and maxima over slices, with several partial results in vector registers. The compiler may not reorder additions, so it cannot
+//! vectorise a plain sum. The vectors are therefore explicit here, and every instruction set adds in one order.
 
-/// This many partial results are side by side: in one 512-bit register, in two of 256 bits, or in an array.
+/// The number of partial results side by side: in one 512-bit register, in two of 256 bits, or in an array.
 pub(crate) const WIDTH: usize = 16;
 
-/// One iteration of a reduction has this many elements. Two sets of partial results hide the latency of an addition.
+/// The number of elements in one iteration of a reduction. Two sets of partial results hide the latency of an addition.
 pub(crate) const STEP: usize = 2 * WIDTH;
 
-/// A value of this type holds [`WIDTH`] numbers in the registers of an instruction set.
+/// [`WIDTH`] numbers in the registers of an instruction set.
 ///
-/// A type's functions may only run where its instruction set exists. The `simd` macro pairs them.
+/// The functions of a type may only run where its instruction set exists. The `simd` macro ensures this.
 pub(crate) trait Lanes: Copy {
-    /// This is true if the instruction set multiplies and adds in one instruction.
+    /// True if the instruction set multiplies and adds in one instruction.
     const FUSED: bool;
     /// Loads the numbers into registers.
     fn new(values: &[f32; WIDTH]) -> Self;
@@ -46,12 +46,12 @@ impl Lanes for [f32; WIDTH] {
 #[cfg(target_arch = "x86_64")]
 use std::arch::x86_64 as x86;
 
-/// The numbers are in one register. It is used only where AVX-512 was found.
+/// The numbers in one register. The type is used only where AVX-512 was found.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512(x86::__m512);
 
-/// The numbers are in two registers. They are used only where AVX2 was found.
+/// The numbers in two registers. The type is used only where AVX2 was found.
 #[cfg(target_arch = "x86_64")]
 #[derive(Clone, Copy)]
 pub(crate) struct Avx2(x86::__m256, x86::__m256);
@@ -172,18 +172,18 @@ pub(crate) fn max<L: Lanes>(a: &[f32]) -> f32 {
     rest.iter().fold(most, |most, a| larger(most, *a))
 }
 
-/// Compares two numbers. `f32::max` treats NaN, which costs two more instructions.
+/// Returns the larger number. `f32::max` also treats NaN, which costs two more instructions.
 fn larger(x: f32, y: f32) -> f32 {
     if x > y { x } else { y }
 }
 
-/// Combines lanes pairwise.
+/// Combines all numbers to one, in pairs.
 #[inline(always)]
 fn fold<L: Lanes>(lanes: L, combine: impl Fn(f32, f32) -> f32) -> f32 {
-    let lanes: [f32; 16] = lanes.values();
-    let lanes: [f32; 8] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 8]));
-    let lanes: [f32; 4] = std::array::from_fn(|i| combine(lanes[i], lanes[i + 4]));
-    combine(combine(lanes[0], lanes[2]), combine(lanes[1], lanes[3]))
+    let all: [f32; 16] = lanes.values();
+    let eight: [f32; 8] = std::array::from_fn(|i| combine(all[i], all[i + 8]));
+    let four: [f32; 4] = std::array::from_fn(|i| combine(eight[i], eight[i + 4]));
+    combine(combine(four[0], four[2]), combine(four[1], four[3]))
 }
 
 #[cfg(test)]

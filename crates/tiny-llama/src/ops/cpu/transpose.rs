@@ -1,12 +1,11 @@
-//! Copies a transposed matrix, which lets a product read it along its rows.
-//! The order of the copy suits caches and address translation.
+//! Transposes a matrix, so that a product can read it along its rows. The copy goes in blocks that suit caches and address translation.
 
 use crate::ops::cpu::{SharedSlice, for_each};
 
-/// A block of this side is copied at once. The addresses of both its sides stay in the translation cache.
+/// The side of a block that is copied at once. The addresses of its rows and of its columns stay in the translation cache.
 const BLOCK: usize = 64;
 
-/// A single thread copies fewer elements than this.
+/// The largest number of elements that a single thread copies.
 const SERIAL: usize = 16 * 1024;
 
 /// Sets `to[c · to_stride + r] = from[r · from_stride + c]` for every r below `rows` and c below `columns`, on all threads.
@@ -57,6 +56,7 @@ pub(crate) fn transpose_serial(
     }
 }
 
+/// Transposes one block, in squares of 8 × 8 where the machine has AVX2.
 fn transpose_block(
     to: &mut [f32],
     to_stride: usize,
@@ -66,7 +66,8 @@ fn transpose_block(
 ) {
     #[cfg(target_arch = "x86_64")]
     if crate::ops::cpu::Instructions::detect() != crate::ops::cpu::Instructions::Baseline {
-        let (whole_rows, whole_columns) = (rows / 8 * 8, columns / 8 * 8);
+        let whole_rows = rows / 8 * 8;
+        let whole_columns = columns / 8 * 8;
         for column in (0..whole_columns).step_by(8) {
             for row in (0..whole_rows).step_by(8) {
                 let to = &mut to[column * to_stride + row..];
@@ -77,16 +78,19 @@ fn transpose_block(
                 }
             }
         }
-        let mut rest = |places| copy_rest(to, to_stride, from, from_stride, places);
-        rest([0..whole_rows, whole_columns..columns]);
-        rest([whole_rows..rows, 0..columns]);
+        for places in [
+            [0..whole_rows, whole_columns..columns],
+            [whole_rows..rows, 0..columns],
+        ] {
+            transpose_plainly(to, to_stride, from, from_stride, places);
+        }
         return;
     }
-    copy_rest(to, to_stride, from, from_stride, [0..rows, 0..columns]);
+    transpose_plainly(to, to_stride, from, from_stride, [0..rows, 0..columns]);
 }
 
 /// Transposes element by element.
-fn copy_rest(
+fn transpose_plainly(
     to: &mut [f32],
     to_stride: usize,
     from: &[f32],
@@ -136,7 +140,7 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
             _mm256_permute2f128_ps::<0x31>(upper, lower)
         };
         let to = &mut to[column * to_stride..][..8];
-        // SAFETY: there is room for eight elements.
+        // SAFETY: the slice has eight elements.
         unsafe {
             _mm256_storeu_ps(to.as_mut_ptr(), values);
         }
@@ -150,7 +154,8 @@ mod tests {
     #[test]
     fn every_element_moves_and_nothing_else() {
         for [rows, columns] in [[1, 1], [8, 8], [7, 19], [65, 71], [130, 16], [300, 301]] {
-            let (from_stride, to_stride) = (columns + 3, rows + 5);
+            let from_stride = columns + 3;
+            let to_stride = rows + 5;
             let from: Vec<f32> = (0..rows * from_stride).map(|x| x as f32).collect();
             let mut to = vec![-1.0; columns * to_stride];
             transpose(&mut to, to_stride, &from, from_stride, [rows, columns]);

@@ -7,7 +7,7 @@
 //     highest = max_c logits[n, c]
 //     total = Σ_c exp(logits[n, c] - highest)
 //     losses[n] = log(total) - (logits[n, target] - highest)
-//     dlogits[n, c] = (exp(logits[n, c] - highest) / total - (1 if c is the target, else 0)) / {{ of }}{{ " * scale" if scales }}
+//     dlogits[n, c] = (exp(logits[n, c] - highest) / total - (1 if c is the target, else 0)) / {{ batch_rows }}{{ " * scale" if scales }}
 //
 // 1. One pass for highest and total. An invocation keeps both for every {{ threads }}th vector, and scales its sum down where a higher logit comes.
 //    Each of a vector's values has a sum of its own.
@@ -44,7 +44,7 @@ fn main(@builtin(workgroup_id) id: vec3<u32>, @builtin(local_invocation_index) l
   sum *= exp(top - {{ v }}(highest));
   let total = sum_of_workgroup({{ across("sum") }}, lane);
 
-  let share = 1.0 / {{ of }}.0{{ " * scale[0]" if scales }};
+  let share = 1.0 / {{ batch_rows }}.0{{ " * scale[0]" if scales }};
   for (var c = lane; c < {{ columns }}u; c += {{ threads }}u) {
     let value = logits[start + c];
     var gradient = exp(value - {{ v }}(highest)) * (1.0 / total);

@@ -1,5 +1,4 @@
-//! Mean cross-entropy of logits against class numbers, forward and backward in one pass.
-//! There is no label smoothing, and no class is ignored.
+//! Cross-entropy on the CPU: the loss and the gradient of the logits in one pass. There is no label smoothing, and no class is ignored.
 
 use super::FusedLoss;
 use crate::ops::Float;
@@ -14,27 +13,27 @@ use crate::ops::cpu::reduce::{max, sum};
 type T = Float<Flex>;
 
 impl FusedLoss for Flex {
-    fn forward(logits: T, targets: Ints<Self>, scale: Option<T>, of: usize) -> [T; 2] {
+    fn forward(logits: T, targets: Ints<Self>, scale: Option<T>, batch_rows: usize) -> [T; 2] {
         let scale = scale.map_or(1.0, |scale| values(&scale)[0]);
-        let (loss, dlogits) = forward_backward(values(&logits), &integers(targets), scale, of);
+        let (loss, dlogits) =
+            forward_backward(values(&logits), &integers(targets), scale, batch_rows);
         [tensor(vec![loss], [1, 1]), tensor(dlogits, logits.shape())]
     }
 }
 
-/// The mean over rows of `ln Σ exp(logits) - logits[target]` and, in the same pass over the logits, its gradient
-/// `dlogits = (softmax(logits) - onehot(target)) · scale / N`: logits and dlogits have V columns. They may be some of the N rows;
-/// the loss is then their share of the mean.
+/// Returns the sum over rows of `ln Σ exp(logits) - logits[target]`, divided by `batch_rows`, and its gradient
+/// `dlogits = (softmax(logits) - onehot(target)) · scale / batch_rows`.
 ///
-/// The largest logit of a row is subtracted first, so nothing overflows. Rows are averaged in double precision.
+/// The largest logit of a row is subtracted first, so nothing overflows. The losses of rows are added in double precision.
 pub(crate) fn forward_backward(
     logits: &[f32],
     targets: &[i32],
     scale: f32,
-    n: usize,
+    batch_rows: usize,
 ) -> (f32, Vec<f32>) {
-    let width = check(logits, targets);
+    let width = classes(logits, targets);
     let mut dlogits = zeros(logits.len());
-    let scale = scale / n as f32;
+    let row_scale = scale / batch_rows as f32;
     let rows = rows_per_task(width);
     let inputs = logits
         .par_chunks(rows * width)
@@ -42,14 +41,17 @@ pub(crate) fn forward_backward(
     let tasks = dlogits.par_chunks_mut(rows * width).zip(inputs);
     // The tasks' sums are added in a fixed order.
     let losses: Vec<f64> = tasks
-        .map(|(dlogits, (logits, targets))| rows_of(dlogits, logits, targets, scale))
+        .map(|(dlogits, (logits, targets))| loss_of_rows(dlogits, logits, targets, row_scale))
         .collect();
-    let loss = losses.iter().sum::<f64>() / n as f64;
+    let loss = losses.iter().sum::<f64>() / batch_rows as f64;
     (loss as f32, dlogits)
 }
 
-/// Rows have this number of classes.
-fn check(logits: &[f32], targets: &[i32]) -> usize {
+/// Returns the number of classes, which is the length of a row.
+///
+/// # Panics
+/// When there are no rows, or when a target is no class.
+fn classes(logits: &[f32], targets: &[i32]) -> usize {
     assert!(!targets.is_empty(), "no rows to average");
     let width = logits.len() / targets.len();
     assert_eq!(logits.len(), width * targets.len());
@@ -63,8 +65,8 @@ fn check(logits: &[f32], targets: &[i32]) -> usize {
 }
 
 simd! {
-    /// Returns the sum of the rows' losses.
-    fn rows_of(dlogits: &mut [f32], logits: &[f32], targets: &[i32], scale: f32) -> f64 {
+    /// Returns the sum of the rows' losses, and writes their gradients to `dlogits`.
+    fn loss_of_rows(dlogits: &mut [f32], logits: &[f32], targets: &[i32], scale: f32) -> f64 {
         let width = logits.len() / targets.len();
         let mut losses = 0.0;
         let rows = dlogits.chunks_exact_mut(width).zip(logits.chunks_exact(width)).zip(targets);

@@ -1,5 +1,4 @@
-//! Softmax cross-entropy with its gradient in one pass over the logits: `cross_entropy_rows.wgsl`, and
-//! `mean_of_losses.wgsl`.
+//! Cross-entropy on a GPU: the loss and the gradient of each row with `cross_entropy_rows.wgsl`, then the mean with `mean_of_losses.wgsl`.
 
 use super::FusedLoss;
 use crate::ops::gpu::wgsl::{Numbers, launch_file};
@@ -13,29 +12,32 @@ const THREADS: usize = 256;
 type T = CubeTensor;
 
 impl FusedLoss for Cube {
-    /// loss = mean_n(logsumexp(logits\[n\]) − logits\[n, target\]), dlogits = (softmax(logits) − onehot)·scale / `of`; targets `[N]` of
-    /// 32-bit integers in 0..V. The running maximum is subtracted before every exponential, which avoids overflows.
-    /// (Milakov & Gimelshein 2018, online softmax.) 2 launches.
-    fn forward(logits: T, targets: T, scale: Option<T>, of: usize) -> [T; 2] {
+    /// Computes loss = Σ_n (logsumexp(logits\[n\]) − logits\[n, target\]) / `batch_rows` and
+    /// dlogits = (softmax(logits) − onehot)·scale / `batch_rows`. The targets `[N]` are 32-bit integers in 0..V. 2 launches.
+    fn forward(logits: T, targets: T, scale: Option<T>, batch_rows: usize) -> [T; 2] {
         let [rows, vocab] = logits.meta.shape().dims();
-        let [losses, loss] = [[rows, 1], [1, 1]].map(|shape| empty(&logits, shape));
-        let (dlogits, targets) = (empty(&logits, [rows, vocab]), into_contiguous(targets));
+        let losses = empty(&logits, [rows, 1]);
+        let loss = empty(&logits, [1, 1]);
+        let dlogits = empty(&logits, [rows, vocab]);
+        let targets = into_contiguous(targets);
         let lanes = vector_width(&[vocab]);
-        let mut buffers = vec![("logits", lanes, &logits), ("dlogits", lanes, &dlogits)];
-        buffers.push(("losses", 1, &losses));
+        let mut buffers = vec![
+            ("logits", lanes, &logits),
+            ("dlogits", lanes, &dlogits),
+            ("losses", 1, &losses),
+        ];
         buffers.extend(scale.iter().map(|scale| ("scale", 1, scale)));
         buffers.push(("targets", 1, &targets));
         let own = Numbers::from([
             ("rows", rows),
-            // Vectors of a row, rows of the whole batch, and whether gradients are multiplied by a factor.
+            // The vectors of a row.
             ("columns", vocab / lanes),
-            ("of", of),
+            ("batch_rows", batch_rows),
             ("scales", usize::from(scale.is_some())),
         ]);
-        let (of_rows, of_all) = ([THREADS, rows, lanes], [THREADS, 1, 1]);
-        launch_file(ROWS, of_rows, &buffers, own.clone());
-        let buffers = [("losses", 1, &losses), ("loss", 1, &loss)];
-        launch_file(MEAN, of_all, &buffers, own);
+        launch_file(ROWS, [THREADS, rows, lanes], &buffers, own.clone());
+        let mean_buffers = [("losses", 1, &losses), ("loss", 1, &loss)];
+        launch_file(MEAN, [THREADS, 1, 1], &mean_buffers, own);
         [loss, dlogits]
     }
 }

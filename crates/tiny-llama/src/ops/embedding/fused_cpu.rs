@@ -1,4 +1,4 @@
-//! The embedding table: rows looked up by token number, and their gradients added back in a fixed order.
+//! The embedding on the CPU: copies of the table's rows by token number, and sums of the rows' gradients in a fixed order.
 
 use super::FusedEmbedding;
 use crate::ops::Float;
@@ -10,15 +10,17 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl FusedEmbedding for Flex {
-    /// `out[n] = weight[tokens[n]]`.
+    /// Computes `out[n] = weight[tokens[n]]`.
     fn forward(weight: T, tokens: Ints<Self>, _: &SharedWork) -> T {
-        let (width, tokens) = (weight.shape()[1], integers(tokens));
-        let (weight, rows) = (values(&weight), rows_per_task(width));
+        let width = weight.shape()[1];
+        let tokens = integers(tokens);
+        let table = values(&weight);
+        let rows = rows_per_task(width);
         let out = filled(tokens.len() * width, rows * width, |task, out| {
-            let tokens = &tokens[task * rows..];
-            for (out, token) in out.chunks_exact_mut(width).zip(tokens) {
+            let task_tokens = &tokens[task * rows..];
+            for (out, token) in out.chunks_exact_mut(width).zip(task_tokens) {
                 let row = usize::try_from(*token).expect("a token number is not negative");
-                out.copy_from_slice(&weight[row * width..][..width]);
+                out.copy_from_slice(&table[row * width..][..width]);
             }
         });
         tensor(out, [tokens.len(), width])
@@ -31,9 +33,8 @@ impl FusedEmbedding for Flex {
     }
 }
 
-/// `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, zero if there are none: dy is N × D, dw V × D.
-///
-/// Every task owns a range of table rows and searches all tokens for them, so no two tasks write the same row.
+/// Returns `dw[v] = Σ dy[n]` over all n with `tokens[n] = v`, which is zero if there are none; dy is N × D, dw V × D. Every task has a range of
+/// table rows and searches all tokens for them, so no two tasks write one row.
 pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 2]) -> Vec<f32> {
     assert_eq!(dy.len(), tokens.len() * width);
     for token in tokens {
@@ -42,10 +43,11 @@ pub(crate) fn backward(dy: &[f32], tokens: &[i32], [vocabulary, width]: [usize; 
             "token {token} of {vocabulary}"
         );
     }
-    // Every task spends the same time on the search; with larger ranges it is short compared with the additions.
+    // Every task searches all tokens. With at most 64 tasks the search is short compared with the additions.
     let rows = rows_per_task(width).max(vocabulary.div_ceil(64));
     filled(vocabulary * width, rows * width, |task, dw| {
-        let (first, owned) = (task * rows, dw.len() / width);
+        let first = task * rows;
+        let owned = dw.len() / width;
         for (token, dy) in tokens.iter().zip(dy.chunks_exact(width)) {
             let row = (*token as usize).wrapping_sub(first);
             if row < owned {

@@ -1,4 +1,4 @@
-//! Embedding rows by token, `embedding_forward.wgsl`, and their gradient, `embedding_backward.wgsl`.
+//! The embedding on a GPU: rows by token with `embedding_forward.wgsl`, and their gradient with `embedding_backward.wgsl`.
 
 use super::FusedEmbedding;
 use crate::ops::Kernels as _;
@@ -24,12 +24,13 @@ impl FusedEmbedding for Cube {
     }
 }
 
-const THREADS: usize = 128;
-/// A workgroup has at least the invocations of a subgroup.
-const FEWEST: usize = 32;
+/// The largest number of invocations of a workgroup.
+const MOST_THREADS: usize = 128;
+/// The smallest number of invocations of a workgroup, which is a subgroup.
+const FEWEST_THREADS: usize = 32;
 
-/// y\[n\] = weight\[tokens\[n\]\]; weight `[V, D]`, tokens `[N]` of 32-bit integers, y `[N, D]`. For a `norm` that follows, its
-/// part of the work is written as well. 1 launch.
+/// Computes y\[n\] = weight\[tokens\[n\]\], `[N, D]`, from weight `[V, D]` and tokens `[N]` of 32-bit integers. If a `norm` follows, this also does
+/// the first part of its work. 1 launch.
 pub(crate) fn forward(
     weight: &CubeTensor,
     tokens: &CubeTensor,
@@ -39,11 +40,17 @@ pub(crate) fn forward(
     let [vocab, width] = weight.meta.shape().dims();
     let y = empty(weight, [rows, width]);
     let (mut own, [threads, lanes]) = sizes(tokens, [vocab, width]);
-    let mut buffers = vec![("weight", lanes, weight), ("y", lanes, &y)];
-    buffers.push(("tokens", 1, tokens));
+    let mut buffers = vec![
+        ("weight", lanes, weight),
+        ("y", lanes, &y),
+        ("tokens", 1, tokens),
+    ];
     if let Some(norm) = norm {
-        buffers.extend([("gain", lanes, &norm.gain), ("scaled", lanes, &norm.scaled)]);
-        buffers.push(("squares", 1, &norm.squares));
+        buffers.extend([
+            ("gain", lanes, &norm.gain),
+            ("scaled", lanes, &norm.scaled),
+            ("squares", 1, &norm.squares),
+        ]);
     }
     own.insert("for_norm", usize::from(norm.is_some()));
     launch_file(
@@ -55,8 +62,8 @@ pub(crate) fn forward(
     y
 }
 
-/// dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\]; dy `[N, D]`, dweight `[V, D]`.
-/// One workgroup per row of the table looks through all tokens. 1 launch.
+/// Computes dweight\[v\] = Σ_{n: tokens\[n\]=v} dy\[n\], `[V, D]`, from dy `[N, D]`. Each row of the table has a workgroup, which looks through all
+/// tokens. 1 launch.
 pub(crate) fn backward(
     dy: &CubeTensor,
     tokens: &CubeTensor,
@@ -79,13 +86,16 @@ pub(crate) fn backward(
     dweight
 }
 
-/// Returns what both files need: tokens, rows and vectors of a row; and the invocations of a workgroup and the values of a vector.
+/// Returns the values that both files need (tokens, rows of the table, vectors of a row), the invocations of a workgroup, and the values of a
+/// vector.
 fn sizes(tokens: &CubeTensor, [vocab, width]: [usize; 2]) -> (Numbers, [usize; 2]) {
     let lanes = vector_width(&[width]);
     let columns = width / lanes;
     let rows = tokens.meta.num_elements();
     let own = Numbers::from([("rows", rows), ("vocab", vocab), ("columns", columns)]);
-    let threads = columns.next_power_of_two().clamp(FEWEST, THREADS);
+    let threads = columns
+        .next_power_of_two()
+        .clamp(FEWEST_THREADS, MOST_THREADS);
     (own, [threads, lanes])
 }
 
@@ -105,13 +115,15 @@ mod tests {
 
     fn tokens_on(like: &CubeTensor, rows: &[usize]) -> CubeTensor {
         let mut tokens = empty_of(DType::I32, like, [rows.len()]);
-        let bytes = rows.iter().flat_map(|row| (*row as i32).to_le_bytes());
-        let bytes: Vec<u8> = bytes.collect();
+        let bytes: Vec<u8> = rows
+            .iter()
+            .flat_map(|row| (*row as i32).to_le_bytes())
+            .collect();
         tokens.handle = like.client.create_from_slice(&bytes);
         tokens
     }
 
-    /// An x·gain above f16's largest number stays finite, by vectors and one by one.
+    /// A width of 32 is scaled by vectors, a width of 33 value by value.
     #[test]
     fn a_row_that_is_scaled_for_a_norm_is_finite_where_it_is_in_f32() {
         let Some(device) = TestDevice::any() else {
@@ -136,11 +148,10 @@ mod tests {
             return;
         };
         for width in [32, 33, 516] {
-            let (weight, gain) = (numbers(1, 7 * width), numbers(2, width));
-            let (on_device, gains) = (
-                device.tensor(&weight, [7, width]),
-                device.tensor(&gain, [1, width]),
-            );
+            let weight = numbers(1, 7 * width);
+            let gain = numbers(2, width);
+            let on_device = device.tensor(&weight, [7, width]);
+            let gains = device.tensor(&gain, [1, width]);
             // More tokens than pass through workgroup memory at a time, of all rows but the last.
             let rows: Vec<usize> = (0..300).map(|i| i * 5 % 7 % 6).collect();
             let tokens = tokens_on(&gains, &rows);
@@ -174,10 +185,10 @@ mod tests {
                 .collect();
             let got = device.read(&converted(partial.scaled, DType::F32));
             check::close(&format!("scaled, {width}"), &got, &products, 1e-3);
-            let squares = want
+            let squares: Vec<f32> = want
                 .chunks(width)
-                .map(|row| row.iter().map(|x| x * x).sum());
-            let squares: Vec<f32> = squares.collect();
+                .map(|row| row.iter().map(|x| x * x).sum())
+                .collect();
             check::close(
                 &format!("squares, {width}"),
                 &device.read(&partial.squares),

@@ -1,15 +1,14 @@
-//! Helpers for the tests of this folder: the first usable adapter, and comparisons.
+//! Helpers for the tests of GPU kernels: the machine's adapter, comparisons, and a check that a text is valid WGSL.
 
-use burn::cubecl::future::block_on;
 use burn::tensor::{DeviceKind, Tensor, TensorData};
 use burn_cubecl::{CubeBackend, tensor::CubeTensor};
-use burn_wgpu::wgpu;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 #[path = "../../../tests/support/adapter.rs"]
 mod support;
 
-use crate::ops::adapter;
+pub use crate::ops::adapter::is_any_with_matrix_cores as has_matrix_cores;
+use crate::ops::linear::planner::Problem;
 
 /// An adapter that one test uses at a time.
 pub struct TestDevice {
@@ -18,7 +17,7 @@ pub struct TestDevice {
 }
 
 impl TestDevice {
-    /// The default adapter, which may be a software one; prints a note and returns `None` if there is none.
+    /// Opens the default adapter, which may be a software one. Prints that the test is skipped and returns `None` if there is none.
     pub fn any() -> Option<Self> {
         static DEVICE: OnceLock<Result<burn::tensor::Device, String>> = OnceLock::new();
         static TURN: Mutex<()> = Mutex::new(());
@@ -41,7 +40,7 @@ impl TestDevice {
         }
     }
 
-    /// The device for burn.
+    /// Returns the device for burn.
     pub fn burn(&self) -> burn::tensor::Device {
         self.device.clone()
     }
@@ -61,30 +60,50 @@ impl TestDevice {
 pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     assert_eq!(got.len(), want.len(), "{name}: length");
     let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
-    for (at, (got, want)) in got.iter().zip(want).enumerate() {
+    for (index, (got, want)) in got.iter().zip(want).enumerate() {
         let error = (got - want).abs() / scale;
         assert!(
             error <= tolerance,
-            "{name}: {got} instead of {want} at {at}"
+            "{name}: {got} instead of {want} at {index}"
         );
     }
 }
 
-/// Returns true if an adapter of this machine has the matrix cores that f16 needs.
-pub fn has_matrix_cores() -> bool {
-    let backends = wgpu::Backends::PRIMARY;
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
-        backends,
-        ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
-    let adapters = block_on(instance.enumerate_adapters(backends));
-    adapters.iter().any(adapter::has_matrix_cores)
+/// Returns A·B, summed in f64.
+pub(crate) fn product(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
+    let Problem {
+        rows,
+        columns,
+        inner,
+        a_transposed,
+        b_transposed,
+    } = *problem;
+    let mut sums = Vec::new();
+    for row in 0..rows {
+        for column in 0..columns {
+            let products = (0..inner).map(|k| {
+                let left = if a_transposed {
+                    a[k * rows + row]
+                } else {
+                    a[row * inner + k]
+                };
+                let right = if b_transposed {
+                    b[column * inner + k]
+                } else {
+                    b[k * columns + column]
+                };
+                f64::from(left) * f64::from(right)
+            });
+            sums.push(products.sum());
+        }
+    }
+    sums
 }
 
-/// Bytes of workgroup memory on devices with matrix cores.
+/// The bytes of workgroup memory that every device with matrix cores has.
 pub const WORKGROUP_MEMORY: u32 = 49_152;
 
-/// The bytes of workgroup memory of a text. Fails when it is not valid WGSL, or uses too much.
+/// Returns the bytes of workgroup memory that a text uses. Fails when the text is not valid WGSL, or uses too much.
 pub fn valid_wgsl(text: &str) -> u32 {
     let module = naga::front::wgsl::parse_str(text)
         .unwrap_or_else(|error| panic!("{}\n{text}", error.emit_to_string(text)));
@@ -97,9 +116,12 @@ pub fn valid_wgsl(text: &str) -> u32 {
     }
     let mut sizes = naga::proc::Layouter::default();
     sizes.update(module.to_ctx()).expect("types have sizes");
-    let shared = module.global_variables.iter();
-    let shared = shared.filter(|(_, variable)| variable.space == naga::AddressSpace::WorkGroup);
-    let bytes: u32 = shared.map(|(_, variable)| sizes[variable.ty].size).sum();
+    let bytes: u32 = module
+        .global_variables
+        .iter()
+        .filter(|(_, variable)| variable.space == naga::AddressSpace::WorkGroup)
+        .map(|(_, variable)| sizes[variable.ty].size)
+        .sum();
     assert!(
         bytes <= WORKGROUP_MEMORY,
         "{bytes} bytes of workgroup memory"

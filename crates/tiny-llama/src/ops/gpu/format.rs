@@ -1,4 +1,5 @@
-//! Short number formats on a GPU: values that are rounded and stored as f32, and f16 in memory on devices that compute with it.
+//! Short number formats on a GPU: rounding to f16 or bf16 with results stored as f32, and conversion to f16 in memory on devices that compute
+//! with it.
 
 use crate::ops::gpu::{arg, empty, empty_of, groups};
 use burn::cubecl::ir::ElemType;
@@ -8,10 +9,10 @@ use burn_cubecl::tensor::CubeTensor;
 use protocol::config::Precision;
 
 const THREADS: usize = 256;
-/// Vectors of one invocation of [`convert_format`].
+/// The number of vectors that one invocation of [`convert_format`] converts.
 const ITEMS: usize = 4;
 
-/// Rounds every value to the nearest number of `format`, in f32. 1 launch.
+/// Rounds every value to the nearest number of `format` and stores it as f32. 1 launch.
 pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     let count = x.meta.num_elements();
     let out = empty(x, x.meta.shape());
@@ -29,7 +30,7 @@ pub fn rounded(x: &CubeTensor, format: Precision) -> CubeTensor {
     out
 }
 
-/// The formulas of `ops/cpu/format.rs`. Below f16's normal range, the result is a multiple of 2⁻²⁴.
+/// Rounds by the formulas of `ops/cpu/format.rs`. Below f16's normal range, the result is a multiple of 2⁻²⁴.
 #[cube(launch_unchecked)]
 fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool) {
     if ABSOLUTE_POS < count {
@@ -55,8 +56,8 @@ fn round_values(x: &[f32], out: &mut [f32], count: usize, #[comptime] bf16: bool
     }
 }
 
-/// Converts f32 to f16, or f16 to f32, if the size is a multiple of four; otherwise, or if it has this type, returns the tensor itself.
-/// 1 launch.
+/// Converts f32 to f16, or f16 to f32, in 1 launch. Returns the tensor itself if it has this type already, or if its number of elements is
+/// no multiple of four.
 pub fn converted(x: CubeTensor, to: DType) -> CubeTensor {
     if x.dtype == to || !x.meta.num_elements().is_multiple_of(4) {
         return x;
@@ -64,7 +65,7 @@ pub fn converted(x: CubeTensor, to: DType) -> CubeTensor {
     convert(std::slice::from_ref(&x), to).pop().unwrap_or(x)
 }
 
-/// Many f32 tensors in f16, 1 launch for each 32 (15 where a device has 31 bindings).
+/// Converts many f32 tensors to f16, in 1 launch for each 32 tensors (15 where a device has 31 bindings).
 pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
     let fits = |tensor: &CubeTensor| {
         !crate::ops::gpu::is_f16(tensor) && tensor.meta.num_elements().is_multiple_of(4)
@@ -78,15 +79,15 @@ pub fn halves(all: Vec<CubeTensor>) -> Vec<CubeTensor> {
     convert(&all, DType::F16)
 }
 
-/// Most tensors in one launch; each needs two bindings.
+/// The largest number of tensors in one launch; each needs two bindings.
 const MOST_TENSORS: usize = 32;
 
-/// Copies of tensors, converted to `to`.
+/// Returns copies of the tensors, converted to `to`. All have one type.
 fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
-    let Some(one) = all.first() else {
+    let Some(like) = all.first() else {
         return Vec::new();
     };
-    let bindings = one.client.properties().hardware.max_bindings as usize;
+    let bindings = like.client.properties().hardware.max_bindings as usize;
     let most = (bindings.saturating_sub(1) / 2).clamp(1, MOST_TENSORS);
     let mut copies = Vec::with_capacity(all.len());
     for batch in all.chunks(most) {
@@ -101,12 +102,12 @@ fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
         }
         unsafe {
             convert_format::launch_unchecked(
-                &one.client,
+                &like.client,
                 groups(first),
                 CubeDim::new_1d(THREADS as u32),
                 args,
                 [
-                    crate::ops::gpu::element(one),
+                    crate::ops::gpu::element(like),
                     crate::ops::gpu::element(&copies[0]),
                 ],
             );
@@ -115,7 +116,7 @@ fn convert(all: &[CubeTensor], to: DType) -> Vec<CubeTensor> {
     copies
 }
 
-/// The two buffers of a copy, its first workgroup, and its length in vectors.
+/// The two buffers of a copy, its first workgroup, and its number of vectors.
 #[derive(CubeType, CubeLaunch)]
 struct CopyData<I: Numeric, O: Numeric> {
     from: Box<[Vector<I, Const<4>>]>,
@@ -188,7 +189,8 @@ mod tests {
         let Some(device) = TestDevice::any() else {
             return;
         };
-        let (n, d) = (6, 16);
+        let n = 6;
+        let d = 16;
         let x = device.tensor(&numbers(1, n * d), [n, d]);
         if !x.client.properties().supports_type(FloatKind::F16) {
             return println!("skipped: no f16");

@@ -6,11 +6,11 @@ use burn::cubecl::bytes::Bytes;
 use burn::cubecl::client::Graph;
 use burn_cubecl::tensor::CubeTensor;
 
-/// Recorded launches. They keep every page of memory they use.
+/// Recorded launches. The recording keeps every page of memory that they use.
 pub struct LaunchRecording(Graph);
 
 impl LaunchRecording {
-    /// Runs `work` on the device of `like`, which allocates its memory, and then records its launches without running them.
+    /// Runs `work` twice on the device of `like`: first to allocate its memory, then to record its launches without running them.
     ///
     /// # Errors
     /// When `work` does anything other than launching: writing to the device, reading or waiting.
@@ -19,7 +19,7 @@ impl LaunchRecording {
         like.client.graph_prepare().map_err(failed)?;
         work();
         if let Err(error) = like.client.start_capture() {
-            // A capture that was prepared has to be ended.
+            // A capture that was prepared must also be ended.
             drop(like.client.stop_capture());
             return Err(failed(error));
         }
@@ -53,7 +53,7 @@ mod tests {
     use burn::tensor::{DType, Int, Tensor, TensorData};
 
     #[test]
-    fn a_replay_reads_what_was_written_since() {
+    fn a_replay_reads_values_that_were_written_after_the_recording() {
         let Some(device) = TestDevice::any() else {
             return;
         };
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_copies_to_the_device_is_refused_and_the_next_recording_is_not() {
+    fn work_that_copies_to_the_device_is_refused_and_the_next_recording_works() {
         let Some(device) = TestDevice::any() else {
             return;
         };

@@ -1,4 +1,4 @@
-//! Sums of the parts of products whose inner dimension is split, in a fixed order.
+//! Adds the parts of a product whose inner dimension is split, in a fixed order.
 
 use crate::ops::gpu::{arg, empty, groups, vector_width};
 use burn::cubecl::{self, prelude::*};
@@ -18,18 +18,28 @@ pub fn sum_parts<const N: usize>(
         return all;
     }
     let client = all[0].client.clone();
-    let size = |i: &usize| all[*i].meta.num_elements() / counts[*i];
-    let sizes: Vec<usize> = in_parts.iter().map(size).collect();
+    let sizes: Vec<usize> = in_parts
+        .iter()
+        .map(|i| all[*i].meta.num_elements() / counts[*i])
+        .collect();
     let lanes = vector_width(&sizes);
     let mut args = SequenceArg::new();
     let mut first = 0;
     for (i, size) in in_parts.into_iter().zip(sizes) {
-        let (parts, count, size) = (&all[i], counts[i], size / lanes);
+        let parts = &all[i];
+        let count = counts[i];
+        let vectors = size / lanes;
         let [rows, columns] = parts.meta.shape().dims();
         let out = empty(parts, [rows / count, columns]);
-        let [parts, added, sum] = [parts, add.unwrap_or(parts), &out].map(arg);
-        args.push(SumDataLaunch::new(parts, added, sum, first, count, size));
-        first += size.div_ceil(THREADS);
+        args.push(SumDataLaunch::new(
+            arg(parts),
+            arg(add.unwrap_or(parts)),
+            arg(&out),
+            first,
+            count,
+            vectors,
+        ));
+        first += vectors.div_ceil(THREADS);
         all[i] = out;
     }
     unsafe {
@@ -45,7 +55,7 @@ pub fn sum_parts<const N: usize>(
     all
 }
 
-/// The buffers of a sum, its first workgroup, its number of parts, and their length in vectors.
+/// The buffers of a sum, its first workgroup, its number of parts, and the size of a part in vectors.
 #[derive(CubeType, CubeLaunch)]
 struct SumData<N: Size> {
     parts: Box<[Vector<f32, N>]>,
@@ -60,18 +70,18 @@ struct SumData<N: Size> {
 fn sum_of_parts<N: Size>(all: &mut Sequence<SumData<N>>, #[comptime] has_add: bool) {
     #[unroll]
     for s in 0..all.len() {
-        let it = all.index_mut(s);
-        if CUBE_POS >= it.first {
-            let at = (CUBE_POS - it.first) * THREADS + UNIT_POS as usize;
-            if at < it.size {
-                let mut sum = it.parts[at];
-                for part in 1..it.count {
-                    sum += it.parts[part * it.size + at];
+        let data = all.index_mut(s);
+        if CUBE_POS >= data.first {
+            let at = (CUBE_POS - data.first) * THREADS + UNIT_POS as usize;
+            if at < data.size {
+                let mut sum = data.parts[at];
+                for part in 1..data.count {
+                    sum += data.parts[part * data.size + at];
                 }
                 if has_add {
-                    sum += it.added[at];
+                    sum += data.added[at];
                 }
-                it.out[at] = sum;
+                data.out[at] = sum;
             }
         }
     }

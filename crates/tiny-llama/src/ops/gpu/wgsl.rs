@@ -1,9 +1,9 @@
-//! Kernels written in WGSL, one file each in the folder of its operation, for features that CubeCL does not express, such as matrix cores. A file is a
-//! minijinja template. Rust chooses the plan and the buffers, and the plan's values fill in the file. Only devices that compile WGSL
-//! run these kernels.
+//! Kernels that are written in WGSL, for features that CubeCL does not express, such as matrix cores. Each is a file in the folder of its
+//! operation, and the file is a minijinja template: Rust chooses the tiles and the buffers, and the template gets their numbers. Only
+//! devices that compile WGSL run these kernels.
 //!
-//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each with the rows of the
-//! profile that launch it, so that a row opens its own text.
+//! The panel shows the filled text, which begins with the plain loop. An engine that reads texts (`engine::texts`) sends each text with the
+//! rows of the profile that launch it, so that a row opens its own text.
 
 use crate::ops::cost::{self, SpanRow};
 use burn::cubecl::ir::metadata::Info;
@@ -26,7 +26,7 @@ macro_rules! files {
     ($($name:literal),*) => { &[$(($name, include_str!(concat!("../", $name)))),*] };
 }
 
-/// These are all files, by their names.
+/// All files: their paths below `ops`, and their texts.
 const FILES: &[(&str, &str)] = files![
     "optimizer/adamw_update.wgsl",
     "attention/attention_batch.wgsl",
@@ -43,33 +43,19 @@ const FILES: &[(&str, &str)] = files![
     "attention/flash_attention_matrix_cores.wgsl",
     "linear/matmul.wgsl",
     "linear/matmul_body.wgsl",
-    "linear/matmul_half.wgsl",
-    "linear/matmul_onto.wgsl",
-    "linear/matmul_read.wgsl",
-    "linear/matmul_rope.wgsl",
-    "linear/matmul_slices.wgsl",
-    "linear/matmul_store.wgsl",
-    "linear/matmul_swiglu.wgsl",
-    "linear/matmul_swiglu_backward.wgsl",
+    "linear/matmul_functions.wgsl",
+    "linear/matmul_operand.wgsl",
     "linear/matmul_matrix_cores.wgsl",
     "linear/matmul_matrix_cores_body.wgsl",
-    "linear/matmul_matrix_cores_for_norm.wgsl",
+    "linear/matmul_matrix_cores_functions.wgsl",
     "linear/matmul_matrix_cores_halves.wgsl",
-    "linear/matmul_matrix_cores_inverse.wgsl",
-    "linear/matmul_matrix_cores_norm.wgsl",
-    "linear/matmul_matrix_cores_plain.wgsl",
-    "linear/matmul_matrix_cores_residual.wgsl",
-    "linear/matmul_matrix_cores_rope.wgsl",
-    "linear/matmul_matrix_cores_scales.wgsl",
-    "linear/matmul_matrix_cores_squares.wgsl",
-    "linear/matmul_matrix_cores_swiglu.wgsl",
-    "linear/matmul_matrix_cores_swiglu_backward.wgsl",
-    "linear/matmul_matrix_cores_tile.wgsl",
+    "linear/matmul_matrix_cores_operand.wgsl",
+    "linear/matmul_matrix_cores_store.wgsl",
     "cross_entropy/mean_of_losses.wgsl",
     "rms_norm/in_f16.wgsl",
     "rms_norm/rms_norm_backward.wgsl",
     "rms_norm/rms_norm_forward.wgsl",
-    "gpu/wgsl/roof_matrix_cores.wgsl",
+    "gpu/wgsl/peak_matrix_cores.wgsl",
     "rope/rope.wgsl",
     "rope/rotated.wgsl",
     "swiglu/activation.wgsl",
@@ -83,10 +69,10 @@ const FILES: &[(&str, &str)] = files![
 /// A kernel's text with all its parameters. Equal values have equal texts, so each text is filled in and compiled once. Bindings are
 /// `@group(0)`, numbered from 0, and all `read_write`, because tensors share buffers. The entry point is `main`.
 pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
-    /// The mode is `Checked` for a learner's text, whose loops the driver has to bound.
+    /// `Checked` for a learner's text, whose loops the driver has to bound.
     const MODE: ExecutionMode = ExecutionMode::Unchecked;
 
-    /// This is the name in the table of kernels.
+    /// Returns the name in the table of kernels.
     fn name(&self) -> &'static str;
 
     fn text(&self) -> String;
@@ -98,23 +84,22 @@ pub trait Wgsl: Clone + Debug + Eq + Hash + Send + Sync + 'static {
 /// A kernel whose text comes from one of [`FILES`].
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Program<V> {
-    /// This is the name in the table of kernels.
+    /// The name in the table of kernels.
     pub name: &'static str,
-    /// This is the name of one of [`FILES`].
+    /// The path of one of [`FILES`].
     pub file: &'static str,
-    /// These values fill in the file.
+    /// The values that fill in the file.
     pub values: V,
-    /// A workgroup has this many invocations along x.
+    /// The number of invocations of a workgroup, all along x.
     pub invocations: usize,
 }
 
 impl<V> Program<V> {
-    /// Makes the kernel of a file, with the file's name.
+    /// Makes the kernel of a file, named after the file.
     pub fn new(file: &'static str, invocations: usize, values: V) -> Self {
         let name = file.rsplit('/').next().unwrap_or(file);
-        let name = name.strip_suffix(".wgsl").unwrap_or(name);
         Self {
-            name,
+            name: name.trim_end_matches(".wgsl"),
             file,
             values,
             invocations,
@@ -142,71 +127,90 @@ impl<V: Serialize + Clone + Debug + Eq + Hash + Send + Sync + 'static> Wgsl for 
 /// Returns a file's text with its values filled in.
 ///
 /// # Errors
-/// When they do not fit.
+/// When a value that the file uses is missing, or has the wrong type.
 pub(crate) fn filled(file: &str, values: &impl Serialize) -> Result<String, minijinja::Error> {
     let mut files = Environment::new();
     files.set_trim_blocks(true);
     files.set_lstrip_blocks(true);
     files.set_undefined_behavior(UndefinedBehavior::Strict);
     files.add_global("eps", NORM_EPS);
+    files.add_filter("flow", flow);
+    files.add_filter("plus", plus);
     for (name, text) in FILES {
         files.add_template(name, text)?;
     }
     files.get_template(file)?.render(values)
 }
 
-/// Joins statements or values, with `between` after each but the last, to lines of at most 118 columns that begin at column `indent`. The
-/// caller has indented the first line.
-pub(crate) fn flowed(
-    parts: impl IntoIterator<Item = String>,
-    between: &str,
-    indent: usize,
-) -> String {
-    let mut text = String::new();
+/// The filter `flow` joins the statements or values of a text, which has one in each line, to lines of at most 118 columns. The lines are
+/// indented like the first line of the text, and `between` is written after each statement but the last. A line that is indented deeper
+/// belongs to the statement before it and stays a line.
+fn flow(text: &str, between: Option<&str>) -> String {
+    let from_first = text.trim_start_matches('\n');
+    let indent = from_first.len() - from_first.trim_start().len();
+    let separator = between.unwrap_or_default();
+    let mut statements: Vec<String> = Vec::new();
+    for line in from_first.lines().filter(|line| !line.trim().is_empty()) {
+        let own_indent = line.len() - line.trim_start().len();
+        match statements.last_mut() {
+            Some(last) if own_indent > indent => *last += &format!("\n{line}"),
+            _ => statements.push(line.trim().to_owned()),
+        }
+    }
+    let mut joined = String::new();
     let mut column = indent;
-    for part in parts {
-        if !text.is_empty() {
-            text += between;
-            if part.contains('\n') || column + part.len() > 118 {
-                text = format!("{}\n{:indent$}", text.trim_end(), "");
+    for statement in statements {
+        if !joined.is_empty() {
+            joined += separator;
+            if statement.contains('\n') || column + statement.len() > 118 {
+                joined += &format!("\n{:indent$}", "");
                 column = indent;
             } else {
-                text += " ";
+                joined += " ";
             }
         }
-        column += part.len() + between.len() + 1;
-        text += &part;
+        column += statement.len() + separator.len() + 1;
+        joined += &statement;
     }
-    text
+    format!("{:indent$}{joined}", "")
 }
 
-/// An item of a file's `bindings` is a buffer's name and the type of its elements.
+/// The filter `plus` adds `more` to an index of a text: `x + 4u`, or `x` if `more` is 0.
+fn plus(index: &str, more: usize) -> String {
+    match more {
+        0 => index.to_owned(),
+        _ => format!("{index} + {more}u"),
+    }
+}
+
+/// A buffer in a file's `bindings`: its name, and the WGSL type of its elements.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct Binding {
     pub name: String,
-    pub of: &'static str,
+    pub element: &'static str,
 }
 
-/// These are a file's own values, with flags as 0 or 1.
+/// The values of a file that are all numbers, with flags as 0 or 1.
 pub type Numbers = BTreeMap<&'static str, usize>;
 
-/// The values of a file whose bindings and workgroups follow from a launch.
+/// The values of a file whose bindings and workgroups follow from a launch, with the file's own values beside them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 pub struct LaunchValues<V> {
     bindings: Vec<Binding>,
     threads: usize,
     pub groups: [usize; 3],
-    /// A vector has this many values.
+    /// The number of values of a vector.
     lanes: usize,
     #[serde(flatten)]
     own: V,
 }
 
-/// A buffer of f32, f16 or 32-bit integers, with its name and the number of values of an element.
+/// The name of a buffer in the text, the number of values of its elements, and the tensor, of f32, f16 or 32-bit integers.
 pub type Buffer<'a> = (&'a str, usize, &'a CubeTensor);
 
 impl<V> Program<LaunchValues<V>> {
-    /// Makes the kernel of a file with these buffers and at least `count` workgroups of `threads` invocations.
+    /// Makes the kernel of a file with these buffers. It has at least `count` workgroups of `threads` invocations, and its vectors have
+    /// `lanes` values.
     pub fn with_buffers(
         file: &'static str,
         [threads, count, lanes]: [usize; 3],
@@ -215,7 +219,7 @@ impl<V> Program<LaunchValues<V>> {
     ) -> Self {
         let binding = |(name, lanes, buffer): &Buffer| Binding {
             name: (*name).to_owned(),
-            of: match (buffer.dtype, lanes) {
+            element: match (buffer.dtype, lanes) {
                 (DType::F16, 4) => "vec4<f16>",
                 (DType::F16, _) => "f16",
                 (DType::F32, 4) => "vec4<f32>",
@@ -234,7 +238,7 @@ impl<V> Program<LaunchValues<V>> {
     }
 }
 
-/// Every device allows this many workgroups along one dimension of a dispatch.
+/// The number of workgroups along one dimension of a dispatch that every device allows.
 pub const MAX_GROUPS: usize = 65_535;
 
 /// Returns the number of workgroups along each axis, at least `count` in all. They are in two dimensions if one would be too long.
@@ -260,8 +264,8 @@ where
 {
     let program = Program::with_buffers(file, sizes, buffers, own);
     let groups = program.values.groups;
-    let buffers: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
-    launch(program, groups, &buffers);
+    let tensors: Vec<&CubeTensor> = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
+    launch(program, groups, &tensors);
 }
 
 /// Launches a program with these buffers, or parts of buffers, on the device of `like`.
@@ -271,28 +275,28 @@ pub fn launch_with(
     like: &CubeTensor,
     arguments: KernelArguments,
 ) {
-    note_launch(&program);
+    report_launch(&program);
     let [x, y, z] = groups.map(|count| count as u32);
     let kernel = Box::new(WgslKernel(program));
     like.client
         .launch(kernel, CubeCount::Static(x, y, z), arguments);
 }
 
-/// The receiver of the texts of programs at their first launch on a device.
+/// Where the text of a program is sent at its first launch on a device.
 struct FirstLaunches {
     to: Option<Sender<String>>,
-    /// This number differs from device to device.
+    /// A hash of the device.
     device: u64,
-    /// These are the hashes of device and program that were seen.
+    /// The hashes of device and program whose texts were sent.
     seen: BTreeSet<(u64, u64)>,
 }
 
-/// A reader of launches gets the row of a launch, the kernel's name, the program's hash, and its text.
+/// A function that gets the row of a launch, the kernel's name, the program's hash, and a function that returns its text.
 pub type LaunchReader = dyn Fn(SpanRow, &'static str, u64, &dyn Fn() -> String) + Send + Sync;
 
 static READER: OnceLock<Box<LaunchReader>> = OnceLock::new();
 
-/// From now on gives `reader` every launch of a program while a step is profiled.
+/// Calls `reader` from now on for every launch of a program while a step is profiled. A second reader is ignored.
 pub fn read_launches(reader: Box<LaunchReader>) {
     let _ = READER.set(reader);
 }
@@ -303,8 +307,7 @@ static FIRST_LAUNCHES: Mutex<FirstLaunches> = Mutex::new(FirstLaunches {
     seen: BTreeSet::new(),
 });
 
-/// From now on sends the text of each program to `to` when it is first launched on this device by the process, which is before the
-/// device compiles it.
+/// Sends from now on the text of each program to `to` when the process first launches it on this device, before the device compiles it.
 pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
     if let Ok(mut launches) = FIRST_LAUNCHES.lock() {
         launches.to = to;
@@ -312,7 +315,8 @@ pub fn send_first_launches(to: Option<Sender<String>>, device: impl Hash) {
     }
 }
 
-fn note_launch<P: Wgsl>(program: &P) {
+/// Reports a launch to the reader of launches, and its text to the receiver of first launches.
+fn report_launch<P: Wgsl>(program: &P) {
     if let (Some(read), Some(row)) = (READER.get(), cost::current_row()) {
         read(row, program.name(), hash_of(&program), &|| program.text());
     }
@@ -323,8 +327,8 @@ fn note_launch<P: Wgsl>(program: &P) {
     if let Ok(mut launches) = FIRST_LAUNCHES.lock()
         && let Some(to) = launches.to.clone()
     {
-        let launch = (launches.device, hash_of(&(program.name(), program)));
-        if launches.seen.insert(launch) {
+        let key = (launches.device, hash_of(&(program.name(), program)));
+        if launches.seen.insert(key) {
             let _ = to.send(program.text());
         }
     }
@@ -378,5 +382,35 @@ impl<P: Wgsl> CubeKernel for WgslKernel<P> {
             entrypoint_name: "main".into(),
             lang: "wgsl",
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_statements_share_a_line_and_long_ones_begin_a_new_line() {
+        let long = "let b = 1.0; ".repeat(9);
+        let text = format!("\n  let a = 0.0;\n  {long}\n  let c = 2.0;\n\n  let d = 3.0;\n");
+        let want = format!(
+            "  let a = 0.0;\n  {}\n  let c = 2.0; let d = 3.0;",
+            long.trim()
+        );
+        assert_eq!(flow(&text, None), want);
+    }
+
+    #[test]
+    fn a_deeper_line_stays_with_the_statement_before_it() {
+        let text = "  a();\n  if x { b();\n    c(); }\n  d();";
+        let want = "  a();\n  if x { b();\n    c(); } d();";
+        assert_eq!(flow(text, None), want);
+    }
+
+    #[test]
+    fn values_are_joined_with_an_operator_and_indices_with_a_distance() {
+        assert_eq!(flow("    a\n    b\n    c", Some(" +")), "    a + b + c");
+        assert_eq!(plus("i", 4), "i + 4u");
+        assert_eq!(plus("i", 0), "i");
     }
 }

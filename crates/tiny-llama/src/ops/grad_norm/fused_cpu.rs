@@ -1,4 +1,4 @@
-//! The sum of squares of many numbers, for the norm of a gradient, and the distribution of their exponents.
+//! The norm of a gradient on the CPU, from the sum of its squares, and the distribution of its exponents.
 
 use super::FusedGradNorm;
 use crate::ops::Float;
@@ -20,17 +20,17 @@ impl FusedGradNorm for Flex {
     }
 }
 
-/// This many numbers are summed in single precision before the sum is added in double precision.
+/// The number of squares that are added in single precision before their sum is added in double precision.
 const RUN: usize = 512;
 
 /// Returns `Σ x²` in double precision. The order of additions depends on the length only.
 pub(crate) fn sum_of_squares(x: &[f32]) -> f64 {
-    let parts: Vec<f64> = x.par_chunks(GRAIN).map(part).collect();
-    parts.iter().sum()
+    let sums: Vec<f64> = x.par_chunks(GRAIN).map(sum_of_part).collect();
+    sums.iter().sum()
 }
 
 simd! {
-    fn part(x: &[f32]) -> f64 {
+    fn sum_of_part(x: &[f32]) -> f64 {
         let mut total = 0.0;
         for run in x.chunks(RUN) {
             total += f64::from(sum::<L>(run, |x| x * x));

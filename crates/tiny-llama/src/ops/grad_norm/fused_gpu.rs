@@ -1,5 +1,4 @@
-//! Sums of squares and largest values of many tensors on the device, and samples of their elements. Of gradients, only norms and
-//! samples are read back.
+//! Reductions of many tensors on a GPU: sums of squares, largest magnitudes, and samples of their elements. Only these are read back.
 
 use super::{FusedGradNorm, fused_cpu};
 use crate::ops::gpu::read;
@@ -10,32 +9,35 @@ use burn_cubecl::tensor::CubeTensor;
 
 impl FusedGradNorm for Cube {
     fn squares(tensors: &[CubeTensor]) -> Vec<f64> {
-        let (sums, parts) = reduced(tensors, false);
-        let Some(sums) = read(&sums) else {
+        let (partial, parts) = reduced(tensors, false);
+        let Some(sums) = read(&partial) else {
             return vec![f64::NAN; tensors.len()];
         };
-        let mut sums = sums.into_iter().map(f64::from);
-        let parts = parts.into_iter();
-        parts.map(|n| sums.by_ref().take(n).sum()).collect()
+        let mut remaining = sums.into_iter().map(f64::from);
+        parts
+            .into_iter()
+            .map(|count| remaining.by_ref().take(count).sum())
+            .collect()
     }
 
     fn exponents(tensors: &[CubeTensor]) -> Vec<[u64; 256]> {
-        let samples = tensors.iter().map(|tensor| read(&sample(tensor)));
-        let samples = samples.map(|sample| fused_cpu::exponents(&sample.unwrap_or_default()));
-        samples.collect()
+        tensors
+            .iter()
+            .map(|tensor| fused_cpu::exponents(&read(&sample(tensor)).unwrap_or_default()))
+            .collect()
     }
 }
 
 const THREADS: usize = 256;
-/// An invocation has this many vectors of a large tensor, and of a small one.
+/// The number of vectors of an invocation: of large tensors, and if all tensors of a launch are small.
 const ITEMS: [usize; 2] = [16, 4];
-/// A large tensor has at least this many values.
+/// The number of values from which on a tensor is large.
 const LARGE: usize = 1 << 23;
-/// A launch has at most this many tensors, because each needs a binding.
+/// The largest number of tensors of a launch; each needs a binding.
 const MOST_TENSORS: usize = 24;
 
-/// Sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors. With
-/// `largest`, the largest magnitudes instead of sums; infinities and NaN may or may not count there. 1 launch for each 24 tensors.
+/// Returns sums of squares `[parts]`, each of a part of one tensor, and the number of parts of each tensor, in the order of the tensors. With
+/// `largest`, it returns the largest magnitudes instead of sums; infinities and NaN may then be left out. 1 launch for each 24 tensors.
 ///
 /// # Panics
 /// When there is no tensor.
@@ -81,10 +83,10 @@ pub(crate) fn reduced(tensors: &[CubeTensor], largest: bool) -> (CubeTensor, Vec
     (partial, parts)
 }
 
-/// A sample has at most this many elements.
+/// The largest number of elements of a sample.
 const SAMPLE: usize = 16_384;
 
-/// Returns elements `[count]` of a tensor at equal distances, at most 16,384, in 1 launch.
+/// Returns elements `[count]` of a tensor at equal distances, at most [`SAMPLE`]. 1 launch.
 pub(crate) fn sample(tensor: &CubeTensor) -> CubeTensor {
     let size = tensor.meta.num_elements();
     // An odd distance reaches every column of a matrix whose rows are a power of two long.
@@ -112,7 +114,7 @@ fn take_each(x: &[f32], out: &mut [f32], count: usize, distance: usize) {
     }
 }
 
-/// A tensor, its first workgroup, and its length in vectors.
+/// A tensor, its first workgroup, and its size in vectors.
 #[derive(CubeType, CubeLaunch)]
 struct Piece<N: Size> {
     values: Box<[Vector<f32, N>]>,
@@ -165,22 +167,23 @@ mod tests {
     use crate::ops::gpu::check::TestDevice;
 
     #[test]
-    fn the_largest_magnitudes_are_those_of_the_host() {
+    fn the_largest_magnitudes_agree_with_the_host() {
         let Some(device) = TestDevice::any() else {
             return;
         };
         let host = [numbers(1, 100_000), numbers(2, 148), vec![-3.0; 7]];
-        for some in [&host[..], &host[..2]] {
-            let tensors: Vec<CubeTensor> = some
+        // The first two tensors are read by vectors of four, all three value by value.
+        for all in [&host[..], &host[..2]] {
+            let tensors: Vec<CubeTensor> = all
                 .iter()
-                .map(|all| device.tensor(all, [all.len()]))
+                .map(|values| device.tensor(values, [values.len()]))
                 .collect();
-            let (values, parts) = reduced(&tensors, true);
-            let mut values = device.read(&values).into_iter();
-            for (all, parts) in some.iter().zip(parts) {
-                let most = |values: &mut dyn Iterator<Item = f32>| values.fold(0.0, f32::max);
-                let got = most(&mut values.by_ref().take(parts));
-                assert_eq!(got, most(&mut all.iter().map(|x| x.abs())));
+            let (largest, parts) = reduced(&tensors, true);
+            let mut largest = device.read(&largest).into_iter();
+            for (values, parts) in all.iter().zip(parts) {
+                let got = largest.by_ref().take(parts).fold(0.0, f32::max);
+                let want = values.iter().map(|x| x.abs()).fold(0.0, f32::max);
+                assert_eq!(got, want);
             }
         }
     }

@@ -1,21 +1,23 @@
-//! Matrix products over strided views, split into tiles that run in parallel.
+//! Matrix products on the CPU, over strided views. A product is split into tiles that run in parallel.
 
 mod product;
 mod tiles;
 
+pub(crate) use product::multiply;
+use tiles::Tiles;
+
 use super::{FusedLinear, NextOperation};
 use crate::ops::Float;
+use crate::ops::cpu::transpose::transpose;
 use crate::ops::cpu::{SharedSlice, for_each, tensor, values};
 use crate::ops::format::Format;
 use crate::ops::shared_work::{PartialNorm, SharedWork};
 use burn::backend::{Flex, TensorMetadata as _};
 use std::cell::Cell;
 
-use crate::ops::cpu::transpose::transpose;
-
 type T = Float<Flex>;
 
-/// Products read rounded operands as f32; none does the work of a neighbour.
+/// On the CPU, operands of a short format are rounded before they get here, and no product does the work of another operation.
 impl FusedLinear for Flex {
     fn forward([x, w]: [T; 2], _: Format, _: Option<PartialNorm>, then: &NextOperation) -> T {
         let is_plain = matches!(then, NextOperation::Nothing);
@@ -25,24 +27,26 @@ impl FusedLinear for Flex {
     }
 
     fn forward_onto([x, w, residual]: [T; 3], _: Format, _: &SharedWork) -> T {
-        let (a, b) = (matrix(&x), matrix(&w).transposed());
+        let a = matrix(&x);
+        let b = matrix(&w).transposed();
         tensor(matmul(Some(values(&residual)), a, b), residual.shape())
     }
 
     fn backward([x, w, dy]: [T; 3], _: Format, gated: Option<T>) -> [T; 2] {
         debug_assert!(gated.is_none(), "no product has gates on the CPU");
-        let (a, b, d) = (matrix(&x), matrix(&w), matrix(&dy));
+        let a = matrix(&x);
+        let b = matrix(&w);
+        let d = matrix(&dy);
         let [dx, dw] = matmuls([(None, d, b), (None, d.transposed(), a)]);
         [tensor(dx, x.shape()), tensor(dw, w.shape())]
     }
 }
 
+/// Returns a tensor `[rows, columns]` as a matrix.
 fn matrix(x: &T) -> Matrix<'_> {
     let [rows, columns] = x.shape().dims();
     Matrix::new(values(x), rows, columns)
 }
-pub(crate) use product::multiply;
-use tiles::Tiles;
 
 /// A matrix inside a slice. Element (row, column) is `data[row * row_stride + column * column_stride]`.
 #[derive(Clone, Copy, Debug)]
@@ -88,10 +92,8 @@ impl<'a> Matrix<'a> {
         (self.data.as_ptr().wrapping_add(start), strides)
     }
 
-    /// Returns this matrix with adjacent columns: either `self`, or a transposed copy in `scratch`.
-    ///
-    /// For the right operand of a product the copy pays off: the product would otherwise gather its columns element by element
-    /// for every tile.
+    /// Returns this matrix with adjacent columns: either `self`, or a copy in `scratch`. The copy is worth its time for the right operand of a
+    /// product, which would otherwise gather its columns element by element for every tile.
     fn along_rows<'b>(self, scratch: &'b mut Vec<f32>) -> Matrix<'b>
     where
         'a: 'b,
@@ -122,24 +124,28 @@ pub(crate) fn matmul(base: Option<&[f32]>, a: Matrix, b: Matrix) -> Vec<f32> {
     product
 }
 
-/// Computes several products of [`matmul`] at once. Threads that finish one continue with the next.
+/// Computes several products `(base, a, b)` of [`matmul`] at once. Threads that finish one continue with the next.
 pub(crate) fn matmuls<const N: usize>(
     products: [(Option<&[f32]>, Matrix, Matrix); N],
 ) -> [Vec<f32>; N] {
     let mut results = products.map(|(_, a, b)| Vec::with_capacity(a.rows * b.columns));
     let mut scratch = products.map(|_| Scratch::take());
     let threads = rayon::current_num_threads();
-    let each = products.into_iter().zip(&mut results).zip(&mut scratch);
-    let jobs: Vec<Job> = each
+    let jobs: Vec<Job> = products
+        .into_iter()
+        .zip(&mut results)
+        .zip(&mut scratch)
         .map(|(((base, a, b), result), scratch)| {
-            let (m, n, k) = (a.rows, b.columns, a.columns);
+            let m = a.rows;
+            let n = b.columns;
+            let k = a.columns;
             assert_eq!(k, b.rows, "{m} × {k} times {} × {n}", b.rows);
             assert!(base.is_none_or(|base| base.len() == m * n));
             Job {
                 base,
                 a,
                 b: b.along_rows(&mut scratch.0),
-                out: SharedSlice::room(result, m * n),
+                out: SharedSlice::unwritten(result, m * n),
                 tiles: Tiles::new(m, n, k, threads),
             }
         })
@@ -179,11 +185,12 @@ impl Job<'_> {
         let Self {
             base, a, b, out, ..
         } = self;
-        let ([rows, columns], width) = (self.tiles.at(tile), b.columns);
+        let [rows, columns] = self.tiles.range(tile);
+        let width = b.columns;
         let start = rows.start * width + columns.start;
         let sizes = [rows.len(), columns.len(), a.columns];
-        let of_a = a.place(rows.start * a.row_stride);
-        let of_b = b.place(columns.start * b.column_stride);
+        let tile_rows = a.place(rows.start * a.row_stride);
+        let tile_columns = b.place(columns.start * b.column_stride);
         let to = (out.pointer(start), width);
         // SAFETY: `Matrix` checked that a and b are in bounds, `matmuls` that out is; tiles do not overlap.
         unsafe {
@@ -195,17 +202,17 @@ impl Job<'_> {
                         .copy_from_nonoverlapping(base.as_ptr(), columns.len());
                 }
             }
-            multiply(sizes, of_a, of_b, to, base.is_some());
+            multiply(sizes, tile_rows, tile_columns, to, base.is_some());
         }
     }
 }
 
 thread_local! {
-    /// This memory for transposed copies is kept between products, because new memory costs more than the copy.
+    /// Memory for transposed copies. It is kept between products, because new memory costs more than the copy.
     static SCRATCH: Cell<Vec<f32>> = const { Cell::new(Vec::new()) };
 }
 
-/// Lends the thread's scratch memory to a product. Another product that starts on the same thread meanwhile allocates its own.
+/// The thread's scratch memory, lent to one product. Another product that starts on this thread meanwhile allocates its own.
 struct Scratch(Vec<f32>);
 
 impl Scratch {
@@ -228,7 +235,8 @@ mod tests {
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
         for (m, n, k) in [(301, 997, 515), (1030, 130, 70), (1025, 33, 129)] {
-            let (a, b) = (numbers(1, m * k), numbers(2, k * n));
+            let a = numbers(1, m * k);
+            let b = numbers(2, k * n);
             for b in [Matrix::new(&b, k, n), Matrix::new(&b, n, k).transposed()] {
                 let run = |threads| {
                     let a = Matrix::new(&a, m, k);

@@ -1,4 +1,5 @@
-//! The three products of a linear layer without bias, W stored `[M, K]` as rows of outputs.
+//! The products of a linear layer on a GPU: x·Wᵀ, dx and dW, with W stored as `[M, K]`. A product is computed in f32 (`full`) or on matrix cores
+//! (`matrix_cores`), with the plan that the planner chooses, and with an epilogue that does the work of the operation after it.
 
 pub(crate) mod epilogue;
 mod full;
@@ -62,15 +63,16 @@ impl FusedLinear for Cube {
     }
 }
 
-/// The product itself converts f32 operands of at most this many elements, because reading twice the bytes takes less time than a launch.
-const ROUNDED_ON_THE_WAY: usize = 1 << 20;
+/// The largest number of elements of an f32 operand that the product itself rounds. Reading twice the bytes of so few elements takes less time than
+/// a launch that converts them.
+const MOST_ROUNDED: usize = 1 << 20;
 
 /// Returns true if products read an operand of `count` elements from a copy in f16, which needs whole vectors.
 pub(crate) fn is_copied(count: usize) -> bool {
-    count > ROUNDED_ON_THE_WAY && count.is_multiple_of(4)
+    count > MOST_ROUNDED && count.is_multiple_of(4)
 }
 
-/// Returns true if a product as large as x `[n, d]` is computed in parts of its inner dimension.
+/// Returns true if a product whose result is as large as x `[n, d]` is computed in parts of its inner dimension.
 pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     if is_cpu(&x.device()) {
         return false;
@@ -81,8 +83,8 @@ pub(crate) fn is_in_parts(x: &Tensor<2>, inner: usize, format: Format) -> bool {
     planner.one(&problem, Parts::Launch).splits > 1
 }
 
-/// Returns true if [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. Blocks of outputs share the work of
-/// writing the norm's output, so there have to be enough of them.
+/// Returns true if [`forward`] of x `[n, d]` and a W `[outputs, d]` may apply the norm before it. The blocks of the result share the work of
+/// writing the norm's output, so there must be enough of them.
 pub(crate) fn applies_norm(
     on: &Device,
     [n, d]: [usize; 2],
@@ -94,9 +96,9 @@ pub(crate) fn applies_norm(
     fits && !is_cpu(on) && 2 * outputs >= d
 }
 
-/// Allocates what [`forward`] of x and W writes for the next norm, which has this gain; `None` if it writes nothing for a norm.
+/// Allocates the part of the next norm, which has this gain, that [`forward`] of x and W writes; `None` if it cannot write for a norm.
 fn empty_partial_norm([x, weight]: [&T; 2], gain: T, format: Format) -> Option<PartialNorm> {
-    let problem = of_forward(x, weight);
+    let problem = forward_problem(x, weight);
     let writes = format == Format::Native && matrix_cores::fits(&problem);
     writes.then(|| {
         let plan = CORES.one(&problem, Parts::Launch);
@@ -105,10 +107,10 @@ fn empty_partial_norm([x, weight]: [&T; 2], gain: T, format: Format) -> Option<P
     })
 }
 
-/// This planner is for f16 on matrix cores.
+/// The planner for f16 on matrix cores.
 const CORES: Planner = Planner::Cores { halves: false };
 
-/// Returns the planner of these products: matrix cores compute them if the format and the rows allow it.
+/// Returns the planner of these products. Matrix cores compute them if the format and the rows allow it.
 fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
     if format.on_matrix_cores() && problems.iter().all(matrix_cores::fits) {
         let halves = format == Format::Split;
@@ -118,7 +120,7 @@ fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
     Planner::Full(Limits {
         shared_bytes: properties.hardware.max_shared_memory_size,
         threads: properties.hardware.max_units_per_cube as usize,
-        // A device without subgroup operations counts as one.
+        // A device without subgroup operations counts as a CPU.
         is_cpu: !properties.features.plane.contains(Plane::Ops),
     })
 }
@@ -127,7 +129,7 @@ fn planner(problems: &[Problem], format: Format, like: &T) -> Planner {
 /// not linear. With `norm`, which [`applies_norm`] allows, x is the output of that norm: the product reads x·gain, and this launch also
 /// writes x.
 fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&PartialNorm>) -> T {
-    let problem = of_forward(x, weight);
+    let problem = forward_problem(x, weight);
     let Some(norm) = norm else {
         return product([x, weight], then, problem, format);
     };
@@ -138,22 +140,31 @@ fn forward([x, weight]: [&T; 2], then: Epilogue, format: Format, norm: Option<&P
         staged: [Staged::Short, as_f16(weight)],
         norm_parts: norm.squares.meta.num_elements() / problem.rows,
     };
-    let of_norm = [&norm.squares, &norm.inverse, x];
-    let [out] = multiply([[&norm.scaled, weight]], [then], [1], product, &of_norm);
+    let norm_buffers = [&norm.squares, &norm.inverse, x];
+    let [out] = multiply(
+        [[&norm.scaled, weight]],
+        [then],
+        [1],
+        product,
+        &norm_buffers,
+    );
     out
 }
 
-/// Computes A·B, stored by `then`. This takes 1 launch, or 2 if the inner dimension is split. The largest magnitudes of halves need another
-/// launch.
+/// Computes A·B, stored by the epilogue `then`. This takes 1 launch, or 2 if the inner dimension is split. Halves need another launch for their
+/// largest magnitudes.
 fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T {
     let planner = planner(&[problem], format, pair[0]);
-    let plan = planner.one(&problem, then.parts());
-    let plan = plan.splits(then.splits(plan.splits));
+    let wanted = planner.one(&problem, then.parts());
+    let plan = wanted.splits(then.splits(wanted.splits));
     let [out] = match planner {
         Planner::Full(_) if format == Format::Native => {
-            let [a, b] = pair.map(|operand| match is_f16(operand) {
-                true => converted(operand.clone(), DType::F32),
-                false => rounded(operand, Precision::F16),
+            let [a, b] = pair.map(|operand| {
+                if is_f16(operand) {
+                    converted(operand.clone(), DType::F32)
+                } else {
+                    rounded(operand, Precision::F16)
+                }
             });
             by_plans(planner, [plan], [[&a, &b]], [then], [problem])
         }
@@ -167,7 +178,8 @@ fn product(pair: [&T; 2], then: Epilogue, problem: Problem, format: Format) -> T
 /// matrix cores cannot compute the products, each has its own launch.
 fn backward(dy: &T, [x, weight]: [&T; 2], then: Epilogue, format: Format) -> [T; 2] {
     let problems = backward_problems(dy, weight);
-    let (pairs, thens) = ([[dy, weight], [dy, x]], [then, Epilogue::Plain]);
+    let pairs = [[dy, weight], [dy, x]];
+    let thens = [then, Epilogue::Plain];
     let planner = planner(&problems, format, dy);
     if format.on_matrix_cores() && matches!(planner, Planner::Full(_)) {
         return [0, 1].map(|i| product(pairs[i], thens[i], problems[i], format));
@@ -185,9 +197,12 @@ fn by_plans<const N: usize>(
     thens: [Epilogue; N],
     problems: [Problem; N],
 ) -> [T; N] {
-    let operands = [pairs[0][0]].into_iter().chain(pairs.map(|[_, b]| b));
-    let operands: Vec<T> = operands.cloned().collect();
-    // The largest magnitudes of A and of each B, as several values of which the largest counts.
+    let operands: Vec<T> = [pairs[0][0]]
+        .into_iter()
+        .chain(pairs.map(|[_, b]| b))
+        .cloned()
+        .collect();
+    // The largest magnitudes of A and of each B. Each is the largest of several values.
     let mut largest = None;
     let staged: Vec<Staged> = match planner {
         Planner::Full(_) => vec![Staged::Full; N + 1],
@@ -211,8 +226,8 @@ fn by_plans<const N: usize>(
         norm_parts: 0,
     };
     let splits = plans.map(|plan| plan.splits);
-    let largest: Vec<&T> = largest.iter().collect();
-    multiply(pairs, thens, splits, product, &largest)
+    let more: Vec<&T> = largest.iter().collect();
+    multiply(pairs, thens, splits, product, &more)
 }
 
 /// Returns how an f16 product stages an operand: f32 is rounded when it is staged.
@@ -225,7 +240,7 @@ fn as_f16(operand: &T) -> Staged {
 }
 
 /// Returns the problem of x·Wᵀ.
-fn of_forward(x: &T, weight: &T) -> Problem {
+fn forward_problem(x: &T, weight: &T) -> Problem {
     let ([rows, inner], [columns, _]) = (sides(x), sides(weight));
     Problem::new([rows, columns, inner], false, true)
 }
@@ -263,35 +278,41 @@ mod tests {
         for (n, m, k) in [(37, 21, 50), (64, 128, 32), (100, 72, 68)] {
             let [dy, x, w] =
                 [(n * m, 1), (n * k, 2), (m * k, 3)].map(|(count, seed)| numbers(seed, count));
-            let (gdy, gx) = (device.tensor(&dy, [n, m]), device.tensor(&x, [n, k]));
-            let gw = device.tensor(&w, [m, k]);
-            let (mut dx, mut dw) = (vec![0.0; n * k], vec![0.0; m * k]);
-            for (i, j) in (0..n).flat_map(|i| (0..m).map(move |j| (i, j))) {
-                for l in 0..k {
-                    dx[i * k + l] += dy[i * m + j] * w[j * k + l];
-                    dw[j * k + l] += dy[i * m + j] * x[i * k + l];
+            let dy_tensor = device.tensor(&dy, [n, m]);
+            let x_tensor = device.tensor(&x, [n, k]);
+            let w_tensor = device.tensor(&w, [m, k]);
+            let mut dx = vec![0.0; n * k];
+            let mut dw = vec![0.0; m * k];
+            for i in 0..n {
+                for j in 0..m {
+                    for l in 0..k {
+                        dx[i * k + l] += dy[i * m + j] * w[j * k + l];
+                        dw[j * k + l] += dy[i * m + j] * x[i * k + l];
+                    }
                 }
             }
             let plan = Plan::new((32, 32), 16, (4, 4));
             for splits in [[1, 1], [3, 2], [1, 2]] {
-                let pairs = [[&gdy, &gw], [&gdy, &gx]];
-                let problems = backward_problems(&gdy, &gw);
-                let [gdx, gdw] = by_plans(
-                    planner(&problems, Format::Full, &gdy),
+                let pairs = [[&dy_tensor, &w_tensor], [&dy_tensor, &x_tensor]];
+                let problems = backward_problems(&dy_tensor, &w_tensor);
+                let [got_dx, got_dw] = by_plans(
+                    planner(&problems, Format::Full, &dy_tensor),
                     splits.map(|splits| plan.splits(splits)),
                     pairs,
                     [Epilogue::Plain; 2],
                     problems,
                 );
-                check::close(&format!("dx, {splits:?}"), &device.read(&gdx), &dx, 1e-5);
-                check::close(&format!("dW, {splits:?}"), &device.read(&gdw), &dw, 1e-5);
+                for (name, got, want) in [("dx", got_dx, &dx), ("dW", got_dw, &dw)] {
+                    let name = format!("{name}, {splits:?}");
+                    check::close(&name, &device.read(&got), want, 1e-5);
+                }
             }
         }
     }
 
     /// Epilogues give the same results as separate kernels, except for f16 rounding.
     #[test]
-    fn epilogues_do_what_kernels_of_their_own_do() {
+    fn epilogues_agree_with_separate_kernels() {
         let Some(device) = TestDevice::any() else {
             return;
         };
@@ -306,38 +327,41 @@ mod tests {
                 let matrix = |seed, [rows, columns]: [usize; 2]| {
                     device.tensor(&numbers(seed, rows * columns), [rows, columns])
                 };
-                let same = |name: &str, got: CubeTensor, want: CubeTensor| {
-                    let [got, want] = [got, want].map(|tensor| match is_f16(&tensor) {
-                        true => device.read(&converted(tensor, DType::F32)),
-                        false => device.read(&tensor),
-                    });
+                let assert_same = |name: &str, got: CubeTensor, want: CubeTensor| {
+                    let [got, want] =
+                        [got, want].map(|tensor| device.read(&converted(tensor, DType::F32)));
                     check::close(&format!("{name} {format:?} {n} {d} {f}"), &got, &want, off);
                 };
-                let (x, w) = (matrix(1, [n, d]), matrix(2, [2 * f, d]));
+                let x = matrix(1, [n, d]);
+                let w = matrix(2, [2 * f, d]);
                 let forward = |then| forward([&x, &w], then, format, None);
                 let plain = forward(Epilogue::Plain);
-                let of = Rotation {
+                let rotation = Rotation {
                     width: 2 * f,
                     rotated: f / 8 * 12,
                     head_dim: 4,
                     context: 50,
                     inverse: false,
                 };
-                let tables = [3, 4].map(|seed| matrix(seed, [of.context, of.head_dim / 2]));
+                let table_shape = [rotation.context, rotation.head_dim / 2];
+                let tables = [3, 4].map(|seed| matrix(seed, table_shape));
                 let [cos, sin] = tables.each_ref();
-                let turned = forward(Epilogue::Rope([cos, sin], of));
-                same("rope", turned, rope::forward(&plain, cos, sin, of, dtype));
+                let rotated = forward(Epilogue::Rope([cos, sin], rotation));
+                let want = rope::forward(&plain, cos, sin, rotation, dtype);
+                assert_same("rope", rotated, want);
 
                 let gated = forward(Epilogue::Swiglu);
                 let active = last_third(&gated);
-                same("swiglu", active.clone(), swiglu::forward(&plain, dtype));
+                assert_same("swiglu", active.clone(), swiglu::forward(&plain, dtype));
 
-                let (dy, down) = (matrix(5, [n, d]), matrix(6, [d, f]));
+                let dy = matrix(5, [n, d]);
+                let down = matrix(6, [d, f]);
                 let backward = |then| backward(&dy, [&active, &down], then, format);
                 let [dx, dw] = backward(Epilogue::Plain);
-                let [of_gated, of_down] = backward(Epilogue::SwigluBackward(&gated));
-                same("dW", of_down, dw);
-                same("gradient", of_gated, swiglu::backward(&dx, &plain, dtype));
+                let [gated_gradient, down_gradient] = backward(Epilogue::SwigluBackward(&gated));
+                assert_same("dW", down_gradient, dw);
+                let want = swiglu::backward(&dx, &plain, dtype);
+                assert_same("gradient", gated_gradient, want);
             }
         }
     }

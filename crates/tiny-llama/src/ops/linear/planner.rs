@@ -1,6 +1,6 @@
-//! The planner of products on a GPU: which tile a workgroup computes, and in how many parts the inner dimension is. Plain data, one table for
-//! each class of devices, and rules that read it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a `small` step
-//! (`docs/notes/gpu.md`).
+//! The planner of products on a GPU. It chooses the tile that a workgroup computes, and the number of parts of the inner dimension. Each class
+//! of devices has a table of tiles, and rules choose from it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a
+//! `small` step (`docs/notes/gpu.md`). `benches/tiles.rs` measures them again.
 
 /// The sizes of a product, out `[rows, columns]` = A · B over `inner`. A is `[rows, inner]`, or `[inner, rows]` if transposed. B is
 /// `[inner, columns]`, or `[columns, inner]` if transposed.
@@ -33,34 +33,39 @@ impl Problem {
         !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
     }
 
-    /// Returns the widths of the widest loads from A and from B, and of stores.
+    /// Returns how many values one load from A, one load from B and one store may take: 4 or 1.
     pub(crate) fn lanes(&self) -> [usize; 3] {
-        let (rows, columns, inner) = (self.rows, self.columns, self.inner);
+        let Self {
+            rows,
+            columns,
+            inner,
+            ..
+        } = *self;
         let a = if self.a_transposed { rows } else { inner };
         let b = if self.b_transposed { inner } else { columns };
         [a, b, columns].map(|size| crate::ops::gpu::vector_width(&[size]))
     }
 }
 
-/// A plan says how a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its
-/// invocations, or each subgroup on matrix cores, keeps a block of outputs in registers.
+/// How a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its invocations, or
+/// each subgroup on matrix cores, keeps a block of outputs in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plan {
-    /// The tile holds the outputs of one workgroup, rows by columns.
+    /// The outputs of one workgroup, rows by columns.
     pub tile: (usize, usize),
-    /// A block has this many outputs, rows by columns: multiples of 4, on matrix cores of 16.
+    /// The outputs of a block, rows by columns: multiples of 4, on matrix cores of 16.
     pub block: (usize, usize),
-    /// This many invocations compute a block together: 1, or a subgroup on matrix cores.
+    /// The number of invocations that compute a block together: 1, or a subgroup on matrix cores.
     pub subgroup: usize,
-    /// This many inner values are staged together.
+    /// The number of inner values that are staged together.
     pub step: usize,
-    /// This many groups of invocations compute the same tile from different inner values of each step. Their sums are added at the end. It
-    /// is a power of two.
+    /// The number of groups of invocations that compute one tile from different inner values of each step, a power of two. Their sums are
+    /// added at the end.
     pub slices: usize,
-    /// This many workgroups share the inner dimension. A second launch or the next kernel adds their results.
+    /// The number of parts of the inner dimension, each computed by a workgroup of its own. A second launch adds their results.
     pub splits: usize,
-    /// The products of this many inner values are written out; the driver may unroll the loop around them. More of them take longer to
-    /// compile. Matrix cores do not use it.
+    /// The number of inner values whose products are written out in the loop. More of them take longer to compile. Matrix cores do not use
+    /// this.
     pub unroll: usize,
 }
 
@@ -113,8 +118,8 @@ impl Plan {
         self.slice_threads() * self.slices
     }
 
-    /// Returns the number of vectors in workgroup memory, which holds the staged tiles and later the slices' results. It is for invocations
-    /// only.
+    /// Returns the number of vectors in workgroup memory, which holds the staged tiles and later the sums of slices. On matrix cores the
+    /// number has no meaning.
     pub(crate) const fn shared_vectors(&self) -> usize {
         let pitch = self.tile.0 / 4 + self.tile.1 / 4 + 2 * padding(self.step);
         let staged = self.step * pitch;
@@ -147,7 +152,7 @@ impl Plan {
     }
 }
 
-/// A subgroup has this many invocations.
+/// The number of invocations of a subgroup.
 const SUBGROUP: usize = 32;
 
 /// Returns the vectors of padding between the lines of an operand that is transposed when it is staged. Consecutive writes then use
@@ -157,25 +162,23 @@ pub(crate) const fn padding(step: usize) -> usize {
     if quads >= 8 { 1 } else { 8 / quads }
 }
 
-/// A row is a size of tile, and the longest inner dimension that one workgroup computes with it. A smaller tile reads the operands more
-/// often.
+/// A plan with its tile, and the longest inner dimension that one workgroup computes with it. A smaller tile reads the operands more often.
 type Row = (Plan, usize);
 
-/// The table of a class of devices has its tiles, the largest first. A large tile reads least per product, but idle processors cost more
-/// than it saves.
+/// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
 struct TileTable {
     rows: &'static [Row],
-    /// A tile is chosen without parts if it has at least this many workgroups.
+    /// The number of workgroups from which on a tile is chosen without parts.
     enough: usize,
-    /// The device has this many workgroups at once. Parts of the inner dimension fill it.
+    /// The number of workgroups that run at once. The inner dimension is split until there are as many.
     full: usize,
-    /// A workgroup has at least this share of the inner dimension.
+    /// The shortest part of an inner dimension.
     shortest: usize,
 }
 
 const ANY: usize = usize::MAX;
 
-/// On a CPU, compiling takes longer than running, so tiles are few and large, and programs short.
+/// The tiles for a CPU driver. Compiling takes longer there than running, so tiles are few and large, and programs short.
 static CPU: TileTable = TileTable {
     rows: &[
         (Plan::new((128, 64), 16, (8, 8)).unroll(1), ANY),
@@ -186,14 +189,14 @@ static CPU: TileTable = TileTable {
     shortest: 128,
 };
 
-/// These tiles are for f32 on a GPU. An H100 has 132 multiprocessors.
+/// The tiles for f32 on a GPU. An H100 has 132 multiprocessors.
 static GPU: TileTable = TileTable {
     rows: &[
         (LARGE, ANY),
-        // As many invocations as `LARGE` for a quarter of its outputs: half of them multiply each half of a step.
+        // This tile has as many invocations as `LARGE` for a quarter of its outputs: each half of them multiplies half of a step.
         (Plan::new((64, 64), 32, (8, 8)).slices(2), 1023),
         (Plan::new((32, 64), 32, (8, 8)).slices(4), 1023),
-        // Blocks of 4 × 4 for the smallest results, which have few rows to share.
+        // The smallest results have few rows to share, so their blocks are 4 × 4.
         (Plan::new((32, 32), 32, (4, 4)).slices(4), 1023),
     ],
     enough: 120,
@@ -202,19 +205,19 @@ static GPU: TileTable = TileTable {
 };
 const LARGE: Plan = Plan::new((128, 128), 32, (8, 8));
 
-/// This tile is for pairs with many tiles. Three of its workgroups fit the workgroup memory of a large GPU's multiprocessor. Where an
-/// operand's inner values are adjacent, a step reads only 64 bytes of each line; in a pair this is true of one operand, dy of dx.
+/// The tile for pairs with many tiles. Three of its workgroups fit the workgroup memory of a large GPU's multiprocessor. Its short step reads
+/// only 64 bytes of a line whose inner values are adjacent. In a pair only one operand, dy of dx, has such lines.
 const NARROW: Plan = Plan::new((128, 64), 16, (8, 8));
 
-/// This tile is for a device that allows no other. It needs 2 KiB of workgroup memory and 8 invocations.
+/// The tile for a device that allows no other. It needs 2 KiB of workgroup memory and 8 invocations.
 pub(crate) const SMALLEST: Plan = Plan::new((16, 16), 8, (4, 8)).unroll(1);
 
-/// These tiles are for f16 on matrix cores.
+/// The tiles for f16 on matrix cores.
 static CORES: TileTable = TileTable {
     rows: &[
         // NVIDIA's driver gives the workgroups of a multiprocessor 48 KiB together, so two of these share it and hide each other's latency.
         (Plan::cores((128, 128), 32, (64, 64)), ANY),
-        // For results with too few tiles: twice the invocations, so that one workgroup keeps a multiprocessor busy.
+        // Results with too few tiles have twice the invocations, so that one workgroup keeps a multiprocessor busy.
         (Plan::cores((64, 128), 64, (32, 64)).slices(2), 1024),
         (Plan::cores((64, 64), 64, (32, 32)).slices(2), 2048),
     ],
@@ -223,8 +226,8 @@ static CORES: TileTable = TileTable {
     shortest: 256,
 };
 
-/// These tiles are for f32 as two f16 on matrix cores. This needs twice the workgroup memory and more registers, so steps are short and
-/// blocks small.
+/// The tiles for f32 as two f16 on matrix cores. Two f16 need twice the workgroup memory and more registers, so steps are short and blocks
+/// small.
 static SPLIT: TileTable = TileTable {
     rows: &[
         (Plan::cores((128, 128), 32, (32, 64)), ANY),
@@ -234,12 +237,12 @@ static SPLIT: TileTable = TileTable {
     ..CORES
 };
 
-/// An inner dimension up to this length is not worth a second launch.
+/// The longest inner dimension that is not worth a second launch.
 const SHORT: usize = 512;
-/// Blocks of a pair that are not large have an inner dimension up to this length.
+/// The longest inner dimension that a pair computes in one part with blocks that are not large.
 const LONG: usize = 1024;
 
-/// A planner chooses tiles for what computes the products.
+/// The planner for the units that compute the products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Planner {
     /// Invocations compute in f32, within the limits of the device.
@@ -253,16 +256,16 @@ pub(crate) enum Planner {
 pub(crate) struct Limits {
     pub shared_bytes: usize,
     pub threads: usize,
-    /// This is true if the device is a CPU.
+    /// True if the driver runs on a CPU.
     pub is_cpu: bool,
 }
 
-/// This says what happens to the parts of a result if the inner dimension is in parts.
+/// What happens to the parts of a result if the inner dimension is in parts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
     /// A second launch adds them.
     Launch,
-    /// Nothing can add them, because the result is needed whole. An invocation then has two vectors of a row, one in each half of the tile,
+    /// The epilogue needs the whole result, so there are no parts. An invocation then has two vectors of a row, one in each half of the tile,
     /// which may be a gate and its up.
     Never,
 }
@@ -277,7 +280,7 @@ impl Planner {
         }
     }
 
-    /// Returns the rows that the device allows for a problem, the largest tile first. There is always one.
+    /// Returns the rows that the device allows for these problems, the largest tile first. There is always one.
     fn rows(self, problems: &[Problem]) -> Vec<Row> {
         let allows = |(plan, _): &&Row| match self {
             Self::Full(limits) => {
@@ -290,10 +293,9 @@ impl Planner {
                 !(halves && ragged && *plan == self.table().rows[0].0)
             }
         };
-        let rows = self.table().rows.iter();
-        let mut rows: Vec<Row> = rows.filter(allows).copied().collect();
+        let mut rows: Vec<Row> = self.table().rows.iter().filter(allows).copied().collect();
         match (self, rows.first_mut()) {
-            // The largest that a device allows computes any inner dimension.
+            // The largest tile that a device allows computes any inner dimension.
             (Self::Full(_), Some((_, longest))) => *longest = ANY,
             (Self::Cores { .. }, Some(_)) => {}
             (_, None) => rows.push((SMALLEST, ANY)),
@@ -321,9 +323,10 @@ impl Planner {
         }
         let sizes = [problem.inner, problem.columns, problem.rows];
         let other = Problem::new(sizes, !problem.a_transposed, false);
-        match problem.a_transposed {
-            false => self.pair(&[*problem, other])[0],
-            true => self.pair(&[other, *problem])[1],
+        if problem.a_transposed {
+            self.pair(&[other, *problem])[1]
+        } else {
+            self.pair(&[*problem, other])[0]
         }
     }
 
@@ -345,24 +348,28 @@ impl Planner {
     /// Returns the first tile with enough workgroups among those that compute this inner dimension whole.
     fn whole(self, problem: &Problem) -> Option<Plan> {
         let enough = |plan: &Plan| plan.tiles(problem) >= self.table().enough;
-        let rows = self.rows(&[*problem]).into_iter();
-        let mut whole = rows.filter(|(_, longest)| problem.inner <= *longest);
-        whole.find(|(plan, _)| enough(plan)).map(|(plan, _)| plan)
+        self.rows(&[*problem])
+            .into_iter()
+            .find(|(plan, longest)| problem.inner <= *longest && enough(plan))
+            .map(|(plan, _)| plan)
     }
 
+    /// Returns the plan of a product in f32 that may be in parts.
     fn one_of_invocations(self, problem: &Problem) -> Plan {
         self.whole(problem).unwrap_or_else(|| {
             let rows = self.rows(&[*problem]);
             let enough = |(plan, _): &Row| plan.tiles(problem) >= self.table().enough;
-            let (plan, _) = match rows.iter().any(enough) {
-                true => rows[0],
-                false => rows[rows.len() - 1],
+            let (plan, _) = if rows.iter().any(enough) {
+                rows[0]
+            } else {
+                rows[rows.len() - 1]
             };
             let [splits] = self.even(&[*problem], &plan);
             plan.splits(splits)
         })
     }
 
+    /// Returns the plan of a product in f32 without parts, in which an invocation has two vectors of a row.
     fn whole_with_pairs(self, problem: &Problem) -> Plan {
         let mut rows = self.rows(&[*problem]);
         rows.retain(|(plan, _)| plan.block.1 == 8);
@@ -371,7 +378,7 @@ impl Planner {
         found.map_or(SMALLEST, |(plan, _)| *plan)
     }
 
-    /// Returns a plan in parts only where it is needed. The norm after a product without parts needs no launch, and a launch that adds
+    /// Returns the plan of a product on matrix cores, in parts only where they are needed. The norm after a product without parts needs no launch, and a launch that adds
     /// parts costs more than a short inner dimension.
     fn one_on_cores(self, problem: &Problem, halves: bool) -> Plan {
         let [_, _, small] = self.cores();
@@ -425,31 +432,33 @@ impl Planner {
         [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
     }
 
-    /// Returns the plans of a pair on matrix cores. An inner dimension is split if its blocks would still be at work after the others: a
-    /// part is as long as a workgroup's share of all work on a large GPU, or as long as the other inner dimension. Half a block is taken
-    /// where it spares the second launch.
+    /// Returns the plans of a pair on matrix cores. If one product would finish much later than the other, its inner dimension is split. A part
+    /// is as long as a workgroup's share of all work on a large GPU, or as long as the other inner dimension if that is longer. Where half a
+    /// block makes the second launch unnecessary, it is taken instead.
     fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
         let inner = problems.map(|problem| problem.inner);
         let shortest = inner[0].min(inner[1]).max(1);
         let [large, middle, small] = self.cores();
-        let by = |plan: Plan| {
+        let balanced = |plan: Plan| {
             // Two large blocks of f16 share a multiprocessor.
             let at_once = if plan == large && !halves {
                 2 * full
             } else {
                 full
             };
-            let work = problems
+            let work: usize = problems
                 .iter()
-                .map(|problem| plan.tiles(problem) * problem.inner);
-            let all: usize = work.sum();
-            let longest = (all / at_once).max(shortest);
+                .map(|problem| plan.tiles(problem) * problem.inner)
+                .sum();
+            let longest = (work / at_once).max(shortest);
             problems.map(|problem| plan.in_parts((problem.inner / longest).clamp(1, 8), &problem))
         };
         let groups = |plans: &[Plan; 2]| -> usize {
-            let each = plans.iter().zip(problems);
-            each.map(|(plan, problem)| plan.tiles(problem) * plan.splits)
+            plans
+                .iter()
+                .zip(problems)
+                .map(|(plan, problem)| plan.tiles(problem) * plan.splits)
                 .sum()
         };
         // Splitting costs a second launch. In f16, large blocks are faster although there are half as many.
@@ -457,27 +466,30 @@ impl Planner {
         if inner[0].max(inner[1]) <= LONG && (3 * full..4 * full).contains(&groups(&whole)) {
             return if halves { whole } else { [large; 2] };
         }
-        let of_large = by(large);
-        if self.rows(problems)[0].0 == large && 2 * groups(&of_large) >= 3 * full {
-            return of_large;
+        let large_plans = balanced(large);
+        if self.rows(problems)[0].0 == large && 2 * groups(&large_plans) >= 3 * full {
+            return large_plans;
         }
         // Half a block has as much work as half of the inner dimension, and needs no launch that adds it.
-        let plans = [0, 1].map(|i| match by(middle)[i] {
+        let middle_plans = [0, 1].map(|i| match balanced(middle)[i] {
             plan if plan.splits == 2 && inner[i] <= LONG => small,
             plan => plan,
         });
-        let of_middle = Some(plans).filter(|plans| groups(plans) >= self.table().enough);
-        of_middle.unwrap_or_else(|| by(small))
+        if groups(&middle_plans) >= self.table().enough {
+            middle_plans
+        } else {
+            balanced(small)
+        }
     }
 
     /// Returns the numbers of parts of the inner dimensions with which workgroups fill the device and no workgroup has much more work than
     /// the others.
     fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
         let TileTable { full, shortest, .. } = self.table();
-        let each = problems
+        let work: usize = problems
             .iter()
-            .map(|problem| plan.tiles(problem) * problem.inner);
-        let work: usize = each.sum();
+            .map(|problem| plan.tiles(problem) * problem.inner)
+            .sum();
         let mut splits = [1; N];
         loop {
             // Splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.

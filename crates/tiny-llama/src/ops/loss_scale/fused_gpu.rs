@@ -1,5 +1,4 @@
-//! The state of dynamic loss scaling on the device: factor, factor for gradients, clean steps, skipped steps.
-//! The rules are in `ops/loss_scale.rs`.
+//! Dynamic loss scaling on a GPU. The state is a tensor `[4]` with the fields of `ScaleState`; the rules are those of `ops/loss_scale.rs`.
 
 use crate::ops::gpu::{arg, workgroup_sum};
 use crate::ops::grad_norm::fused_gpu::reduced;
@@ -8,7 +7,7 @@ use burn_cubecl::tensor::CubeTensor;
 
 const THREADS: usize = 256;
 
-/// Returns the factor `[1, 1]`, which is the first value of the state, not a copy.
+/// Returns the factor `[1, 1]`, a view of the first value of the state.
 pub(crate) fn factor(state: &CubeTensor) -> CubeTensor {
     let mut first = state.clone();
     first.handle = first.handle.offset_end(12);
@@ -29,8 +28,8 @@ pub(crate) fn neutral(like: &CubeTensor) -> CubeTensor {
     state
 }
 
-/// Advances the state by a step with these gradients; the factor doubles after `interval` clean steps, up to `largest`. Sums of
-/// squares show whether all gradients are finite: 1 launch for each 24 tensors, and 1.
+/// Advances the state by a step with these gradients. The factor doubles after `interval` clean steps, up to `largest`. The gradients are
+/// finite if their sums of squares are, which takes 1 launch for each 24 tensors; another launch changes the state.
 pub(crate) fn advance(state: &CubeTensor, gradients: &[CubeTensor], interval: u32, largest: f32) {
     if gradients.is_empty() {
         return;

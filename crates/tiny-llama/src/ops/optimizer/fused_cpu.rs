@@ -1,26 +1,25 @@
-//! The `AdamW` update, in place: one pass that reads and writes each number once.
-//! `PyTorch`'s formula and defaults; this module counts no steps and holds no state. Loshchilov and Hutter, 2017.
+//! AdamW on the CPU, in place: one pass that reads and writes each number once. The formula and the defaults are PyTorch's.
 
 use rayon::prelude::*;
 
 use crate::ops::cpu::GRAIN;
 
-/// This is β₁ of the published configuration.
+/// β₁ of the published configuration, the decay of the mean of gradients.
 pub const BETA_1: f64 = 0.9;
-/// This is β₂ of the published configuration.
+/// β₂ of the published configuration, the decay of the mean of squared gradients.
 pub const BETA_2: f64 = 0.999;
-/// This ε is added to the square root to avoid division by zero.
+/// ε, which is added to the square root to avoid division by zero.
 pub const EPSILON: f64 = 1e-8;
-/// Every parameter decays: weights shrink by `lr · WEIGHT_DECAY` per update.
+/// The decay of all parameters: an update multiplies them by `1 - lr · WEIGHT_DECAY`.
 pub const WEIGHT_DECAY: f64 = 0.01;
 
 /// The numbers of one update.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct AdamW {
     pub lr: f64,
-    /// Updates are counted from 1.
+    /// The number of this update, from 1.
     pub time: i32,
-    /// Gradients are multiplied by this factor.
+    /// The factor by which gradients are multiplied, which undoes loss scaling.
     pub unscale: f32,
 }
 
@@ -29,9 +28,9 @@ pub(crate) struct AdamW {
 pub(crate) struct Parameter<'a> {
     pub value: &'a mut [f32],
     pub gradient: &'a [f32],
-    /// This is the running mean of the gradients.
+    /// The running mean of the gradients.
     pub mean: &'a mut [f32],
-    /// This is the running mean of the squared gradients.
+    /// The running mean of the squared gradients.
     pub square: &'a mut [f32],
 }
 
@@ -48,8 +47,8 @@ impl AdamW {
             1.0 - self.lr * WEIGHT_DECAY,
             self.lr / (1.0 - BETA_1.powi(self.time)),
             1.0 / (1.0 - BETA_2.powi(self.time)).sqrt(),
-        ];
-        let factors = factors.map(|factor| factor as f32);
+        ]
+        .map(|factor| factor as f32);
         let mut tasks = Vec::new();
         for Parameter {
             value,
@@ -73,7 +72,7 @@ impl AdamW {
 }
 
 simd! {
-    /// `keep` is for values, `step` for means; `inv_root` corrects the bias of the root.
+    /// Updates a part of a tensor. `factors` are the factor of values, the factor of means, and the factor of the root.
     fn update(
         value: &mut [f32],
         gradient: &[f32],
@@ -83,10 +82,14 @@ simd! {
         unscale: f32,
     ) {
         let [keep, step, inv_root] = factors;
-        let (beta1, beta2, eps) = (BETA_1 as f32, BETA_2 as f32, EPSILON as f32);
+        let beta1 = BETA_1 as f32;
+        let beta2 = BETA_2 as f32;
+        let eps = EPSILON as f32;
         // In double precision, because 1 - 0.999 in single precision is wrong in the fifth digit.
-        let (rest1, rest2) = ((1.0 - BETA_1) as f32, (1.0 - BETA_2) as f32);
-        for (((value, gradient), mean), square) in value.iter_mut().zip(gradient).zip(mean).zip(square) {
+        let rest1 = (1.0 - BETA_1) as f32;
+        let rest2 = (1.0 - BETA_2) as f32;
+        let elements = value.iter_mut().zip(gradient).zip(mean).zip(square);
+        for (((value, gradient), mean), square) in elements {
             let gradient = unscale * *gradient;
             *mean = beta1 * *mean + rest1 * gradient;
             *square = beta2 * *square + rest2 * gradient * gradient;

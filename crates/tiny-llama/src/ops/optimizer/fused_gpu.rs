@@ -1,5 +1,5 @@
-//! AdamW over many tensors per launch, in place: `adamw_update.wgsl`. Nothing is uploaded per step: the two bias corrections are
-//! on the device, and a kernel with one invocation advances them.
+//! AdamW on a GPU, for many tensors in one launch and in place: `adamw_update.wgsl`. A step uploads nothing: the two bias corrections are on
+//! the device, and a kernel with one invocation advances them.
 
 use crate::ops::gpu::arg;
 use crate::ops::gpu::wgsl::{self, LaunchValues, Program};
@@ -10,9 +10,9 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 const THREADS: usize = 256;
-/// An invocation updates this many vectors, so that several loads are on their way and workgroups are few.
+/// The number of vectors that an invocation updates, so that several loads are on their way and workgroups are few.
 const ITEMS: usize = 4;
-/// A launch has at most this many bindings.
+/// The largest number of bindings of a launch.
 const MOST_BINDINGS: usize = 128;
 
 /// A parameter, its gradient and its two moments, of one shape, and the f16 copy of the parameter, if there is one. All except the
@@ -22,11 +22,11 @@ pub(crate) struct AdamwTensors<'a> {
     pub copy: Option<&'a CubeTensor>,
 }
 
-/// One AdamW step on every slot: the clock, which is 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, advances to t, then
-/// p −= lr·wd·p; m = β₁m + (1−β₁)g; v = β₂v + (1−β₂)g²;
-/// p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). (Loshchilov & Hutter 2019, as torch computes it.) Gradients are multiplied by
-/// the second value of the state of loss scaling, `scale`; where that is 0, nothing changes.
-/// 1 launch for the clock, 1 for each 25 tensors with copies, and 1 for each 31 others (5 and 7 where a device has 31 bindings).
+/// Does one AdamW step on every slot. First the clock, which is 1 − β₁ᵗ and 1 − β₂ᵗ as a tensor `[2]`, advances to t. Then
+/// p −= lr·wd·p, m = β₁m + (1−β₁)g, v = β₂v + (1−β₂)g², and p −= lr·(m/(1−β₁ᵗ)) / (√(v/(1−β₂ᵗ)) + eps). Gradients are multiplied by the
+/// second value of the state of loss scaling, `scale`; if that is 0, nothing changes.
+///
+/// This takes 1 launch for the clock, 1 for each 25 tensors with copies, and 1 for each 31 others (5 and 7 where a device has 31 bindings).
 pub(crate) fn step(slots: &[AdamwTensors], clock: &CubeTensor, scale: &CubeTensor, rule: &AdamW) {
     unsafe {
         adamw_advance_clock::launch_unchecked(
@@ -59,30 +59,38 @@ fn program<'a>(
     scale: &'a CubeTensor,
     rule: &AdamW,
 ) -> (Program<LaunchValues<AdamwValues>>, Vec<&'a CubeTensor>) {
-    let size = |slot: &&AdamwTensors| slot.tensors[0].meta.num_elements();
-    let sizes: Vec<usize> = batch.iter().map(size).collect();
+    let sizes: Vec<usize> = batch
+        .iter()
+        .map(|slot| slot.tensors[0].meta.num_elements())
+        .collect();
     let lanes = crate::ops::gpu::vector_width(&sizes);
     let mut end = 0;
-    let slots = sizes.iter().map(|size| {
-        let (begin, size) = (end, size / lanes);
-        end += size.div_ceil(THREADS * ITEMS);
-        ParameterRange { begin, end, size }
-    });
-    let slots: Vec<ParameterRange> = slots.collect();
+    let mut slots = Vec::new();
+    for size in sizes {
+        let begin = end;
+        let vectors = size / lanes;
+        end += vectors.div_ceil(THREADS * ITEMS);
+        slots.push(ParameterRange {
+            begin,
+            end,
+            size: vectors,
+        });
+    }
     let mut named = vec![
         ("clock".to_owned(), 1, clock),
         ("scale".to_owned(), 1, scale),
     ];
     for (n, slot) in batch.iter().enumerate() {
-        let all = ["param", "grad", "m", "v"].into_iter().zip(slot.tensors);
-        let all = all.chain(slot.copy.map(|copy| ("copy", copy)));
-        named.extend(all.map(|(name, tensor)| (format!("{name}{n}"), lanes, tensor)));
+        let tensors = ["param", "grad", "m", "v"].into_iter().zip(slot.tensors);
+        for (name, tensor) in tensors.chain(slot.copy.map(|copy| ("copy", copy))) {
+            named.push((format!("{name}{n}"), lanes, tensor));
+        }
     }
-    let buffers = named
+    let buffers: Vec<_> = named
         .iter()
-        .map(|(name, lanes, tensor)| (&**name, *lanes, *tensor));
-    let buffers: Vec<_> = buffers.collect();
-    let rule = [
+        .map(|(name, lanes, tensor)| (&**name, *lanes, *tensor))
+        .collect();
+    let numbers = [
         ("beta1", BETA_1),
         ("beta2", BETA_2),
         ("rest1", 1.0 - BETA_1),
@@ -95,17 +103,15 @@ fn program<'a>(
         items: ITEMS,
         slots,
         copies: batch[0].copy.is_some(),
-        rule: rule.map(|(name, number)| (name, text(number))).into(),
+        rule: numbers.map(|(name, number)| (name, text(number))).into(),
     };
-    let sizes = [THREADS, end, lanes];
-    let program = Program::with_buffers("optimizer/adamw_update.wgsl", sizes, &buffers, own);
-    (
-        program,
-        named.into_iter().map(|(_, _, tensor)| tensor).collect(),
-    )
+    let launch = [THREADS, end, lanes];
+    let program = Program::with_buffers("optimizer/adamw_update.wgsl", launch, &buffers, own);
+    let tensors = buffers.iter().map(|(_, _, tensor)| *tensor).collect();
+    (program, tensors)
 }
 
-/// Returns a number of the rule as f32 for a text. WGSL has no infinity.
+/// Writes a number of the rule as f32. A number beyond f32 becomes the largest f32, because WGSL has no infinity.
 fn text(number: f64) -> String {
     format!("{:?}", (number as f32).clamp(f32::MIN, f32::MAX))
 }
@@ -113,16 +119,17 @@ fn text(number: f64) -> String {
 /// The values that fill in the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct AdamwValues {
-    /// An invocation updates this many vectors.
+    /// The number of vectors that an invocation updates.
     items: usize,
     slots: Vec<ParameterRange>,
+    /// True if the parameters have f16 copies.
     copies: bool,
-    /// These are the numbers of the rule; `decay` is the rate times the weight decay.
+    /// The numbers of the rule, as texts. `decay` is the rate times the weight decay.
     #[serde(flatten)]
     rule: BTreeMap<&'static str, String>,
 }
 
-/// The workgroups of a parameter, from `begin` to before `end`, and its length in vectors.
+/// The workgroups of a parameter, `begin..end`, and its size in vectors.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize)]
 struct ParameterRange {
     begin: usize,
@@ -130,7 +137,7 @@ struct ParameterRange {
     size: usize,
 }
 
-/// c_t = 1 − βᵗ follows c_t = (1−β) + β·c_{t−1}, which keeps its precision where 1 − βᵗ would cancel.
+/// Advances the clock c_t = 1 − βᵗ by c_t = (1−β) + β·c_{t−1}, which keeps the digits that 1 − βᵗ would lose. A skipped step leaves it.
 #[cube(launch_unchecked)]
 fn adamw_advance_clock(
     clock: &mut [f32],

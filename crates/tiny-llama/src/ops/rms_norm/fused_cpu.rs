@@ -1,5 +1,4 @@
-//! `RMSNorm`, forward and backward. No mean is subtracted and there is no bias.
-//! Zhang and Sennrich, "Root Mean Square Layer Normalization", 2019.
+//! RMSNorm on the CPU, forward and backward. No mean is subtracted and there is no bias.
 
 use super::FusedNorm;
 use crate::ops::Float;
@@ -20,18 +19,17 @@ impl FusedNorm for Flex {
     }
 
     fn backward([x, gain, inverse]: [T; 3], dy: T, earlier: Option<T>) -> [T; 2] {
-        let earlier = earlier.as_ref().map(values);
         let saved = [&x, &gain, &inverse].map(values);
-        let (dx, dgain) = backward(values(&dy), saved, earlier);
+        let (dx, dgain) = backward(values(&dy), saved, earlier.as_ref().map(values));
         [tensor(dx, x.shape()), tensor(dgain, gain.shape())]
     }
 }
 
-/// Rows whose shares of the gain's gradient are summed together. The number is fixed, so the result does not depend on threads.
+/// The number of rows whose shares of the gain's gradient are summed together. It is fixed, so the result does not depend on the number of
+/// threads.
 const GAIN_ROWS: usize = 32;
 
-/// `y = x · inv_rms · gain` with `inv_rms = 1 / √(mean(x²) + eps)` per row: x and y are N × D, gain D, `inv_rms` N.
-/// Returns y and `inv_rms`.
+/// Returns `y = x · inv_rms · gain`, N × D, and `inv_rms = 1 / √(mean(x²) + eps)` of each row, N, from x, N × D, and gain, D.
 pub(crate) fn forward(x: &[f32], gain: &[f32], eps: f32) -> (Vec<f32>, Vec<f32>) {
     let width = gain.len();
     assert!(x.len().is_multiple_of(width));
@@ -58,8 +56,8 @@ simd! {
     }
 }
 
-/// The gradients of [`forward`]: dy, N × D, gives dx, N × D, and dgain, D. `earlier`, N × D, is the gradient that reaches x past
-/// the norm; it is added to dx.
+/// Returns the gradients dx, N × D, and dgain, D, of [`forward`] from dy, N × D. `earlier`, N × D, is the gradient that reaches x past the
+/// norm; it is added to dx.
 ///
 /// With `h = dy · gain`: `dx = inv_rms · (h - x · inv_rms² · mean(h · x))` per row; `dgain = Σ dy · x · inv_rms` over rows.
 pub(crate) fn backward(
@@ -79,8 +77,8 @@ pub(crate) fn backward(
         // SAFETY: a task has a row of partial sums of its own.
         let dgain = unsafe { each.part(task * width, width) };
         let start = task * part;
-        let inv_rms = &inv_rms[task * GAIN_ROWS..];
-        backward_rows(dx, dgain, &dy[start..], &x[start..], gain, inv_rms);
+        let task_inv_rms = &inv_rms[task * GAIN_ROWS..];
+        backward_rows(dx, dgain, &dy[start..], &x[start..], gain, task_inv_rms);
         if let Some(earlier) = earlier {
             add(dx, &earlier[start..][..dx.len()]);
         }
@@ -92,13 +90,21 @@ pub(crate) fn backward(
 }
 
 simd! {
-    /// Adds to `dgain`.
-    fn backward_rows(dx: &mut [f32], dgain: &mut [f32], dy: &[f32], x: &[f32], gain: &[f32], inv_rms: &[f32]) {
+    /// Writes `dx` and adds the rows' shares to `dgain`.
+    fn backward_rows(
+        dx: &mut [f32],
+        dgain: &mut [f32],
+        dy: &[f32],
+        x: &[f32],
+        gain: &[f32],
+        inv_rms: &[f32],
+    ) {
         let width = gain.len();
-        let rows = dx.chunks_exact_mut(width).zip(dy.chunks_exact(width)).zip(x.chunks_exact(width)).zip(inv_rms);
-        for (((dx, dy), x), inv_rms) in rows {
+        let inputs = dy.chunks_exact(width).zip(x.chunks_exact(width)).zip(inv_rms);
+        for (dx, ((dy, x), inv_rms)) in dx.chunks_exact_mut(width).zip(inputs) {
             // One pass stores h in dx and computes the sums of both gradients.
-            for ((((dx, dy), x), gain), dgain) in dx.iter_mut().zip(dy).zip(x).zip(gain).zip(dgain.iter_mut()) {
+            let elements = dx.iter_mut().zip(dgain.iter_mut()).zip(dy).zip(x).zip(gain);
+            for ((((dx, dgain), dy), x), gain) in elements {
                 *dx = *dy * *gain;
                 *dgain += *dy * *x * *inv_rms;
             }
@@ -117,13 +123,15 @@ mod tests {
 
     #[test]
     fn the_number_of_threads_does_not_change_a_bit() {
-        let (n, d) = (501, 129);
-        let (x, gain, dy) = (numbers(1, n * d), numbers(2, d), numbers(3, n * d));
+        let n = 501;
+        let d = 129;
+        let x = numbers(1, n * d);
+        let gain = numbers(2, d);
+        let dy = numbers(3, n * d);
         let run = |threads| {
-            let (x, gain, dy) = (&x, &gain, &dy);
-            on_threads(threads, move || {
-                let (y, inv_rms) = forward(x, gain, 1e-5);
-                (y, backward(dy, [x, gain, &inv_rms], None))
+            on_threads(threads, || {
+                let (y, inv_rms) = forward(&x, &gain, 1e-5);
+                (y, backward(&dy, [&x, &gain, &inv_rms], None))
             })
         };
         assert!(run(1) == run(3));

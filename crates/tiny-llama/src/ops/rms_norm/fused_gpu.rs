@@ -28,13 +28,13 @@ impl FusedNorm for Cube {
 }
 
 const THREADS: usize = 128;
-/// With at least this many rows, a workgroup sums one vector of dgain. Otherwise it sums two, which are 32 bytes of a row, the smallest
-/// unit that a GPU reads.
+/// The number of rows from which on a workgroup sums one vector of dgain. With fewer rows it sums two, which are 32 bytes of a row, the
+/// smallest unit that a GPU reads.
 const MANY_ROWS: usize = 2048;
-/// An invocation loads the values of this many rows together to sum dgain.
+/// The number of rows whose values an invocation loads together to sum dgain.
 const ROWS_AT_ONCE: usize = 4;
 
-/// Returns what both files need: rows, vectors of a row, and vectors of an invocation.
+/// Returns the values that both files need: rows, vectors of a row, and vectors of an invocation.
 fn own_values(rows: usize, columns: usize) -> Numbers {
     Numbers::from([
         ("rows", rows),
@@ -43,16 +43,20 @@ fn own_values(rows: usize, columns: usize) -> Numbers {
     ])
 }
 
-/// y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\], inv_rms\[n\] = 1/√(mean_d x² + eps); x `[N, D]`, gain `[1, D]`.
-/// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. (Zhang & Sennrich 2019.)
-/// One workgroup per row, which keeps it in registers. 1 launch.
+/// Computes y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\] with inv_rms\[n\] = 1/√(mean_d x² + eps), from x `[N, D]` and gain `[1, D]`. Returns y
+/// `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. A workgroup keeps one row in registers. 1 launch.
 pub(crate) fn forward(x: &CubeTensor, gain: &CubeTensor, element: DType) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
-    let (y, inv_rms) = (empty_of(element, x, [rows, width]), empty(x, [rows, 1]));
+    let y = empty_of(element, x, [rows, width]);
+    let inv_rms = empty(x, [rows, 1]);
     let lanes = vector_width(&[width]);
-    let mut buffers = vec![("x", lanes, x), ("gain", lanes, gain), ("y", lanes, &y)];
-    buffers.push(("inverse", 1, &inv_rms));
+    let buffers = [
+        ("x", lanes, x),
+        ("gain", lanes, gain),
+        ("y", lanes, &y),
+        ("inverse", 1, &inv_rms),
+    ];
     let mut own = own_values(rows, width / lanes);
     own.insert("half", usize::from(is_f16(&y)));
     let sizes = [THREADS, rows, lanes];
@@ -60,11 +64,10 @@ pub(crate) fn forward(x: &CubeTensor, gain: &CubeTensor, element: DType) -> [Cub
     [y, inv_rms]
 }
 
-/// Gradients of [`forward`]: with r = inv_rms, dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)) (+ `residual`, the
-/// gradient that reaches x past the norm), dgain = Σ_n dy·x·r; dy `[N, D]`.
-/// Returns dx `[N, D]` and dgain `[1, D]`.
-/// 1 launch: workgroups that each sum a few columns of dgain over all rows, which take longest and begin first, then one for each row
-/// of dx.
+/// Returns the gradients dx `[N, D]` and dgain `[1, D]` of [`forward`] from dy `[N, D]`. With r = inv_rms, dgain = Σ_n dy·x·r and
+/// dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)). `residual`, the gradient that reaches x past the norm, is added to dx.
+///
+/// This takes 1 launch. Its first workgroups each sum a few columns of dgain over all rows, which takes longest; then each has a row of dx.
 pub(crate) fn backward(
     dy: &CubeTensor,
     [x, gain, inv_rms]: [&CubeTensor; 3],
@@ -72,11 +75,17 @@ pub(crate) fn backward(
 ) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = inv_rms.meta.num_elements();
-    let (dx, dgain) = (empty(x, [rows, width]), empty(x, [1, width]));
+    let dx = empty(x, [rows, width]);
+    let dgain = empty(x, [1, width]);
     let lanes = vector_width(&[width]);
-    let mut buffers = vec![("dy", lanes, dy), ("x", lanes, x), ("gain", lanes, gain)];
-    buffers.push(("inverse", 1, inv_rms));
-    buffers.extend([("dx", lanes, &dx), ("dgain", lanes, &dgain)]);
+    let mut buffers = vec![
+        ("dy", lanes, dy),
+        ("x", lanes, x),
+        ("gain", lanes, gain),
+        ("inverse", 1, inv_rms),
+        ("dx", lanes, &dx),
+        ("dgain", lanes, &dgain),
+    ];
     buffers.extend(residual.map(|residual| ("residual", lanes, residual)));
     let columns = width / lanes;
     let wide = if rows < MANY_ROWS { 2 } else { 1 };
@@ -115,32 +124,37 @@ mod tests {
             let x = device.tensor(&vec![0.0; width], [1, width]);
             let y = empty_of(DType::F16, &x, [1, width]);
             let lanes = vector_width(&[width]);
-            let mut buffers = vec![("x", lanes, &x), ("gain", lanes, &x), ("y", lanes, &y)];
-            buffers.push(("inverse", 1, &x));
+            let buffers = [
+                ("x", lanes, &x),
+                ("gain", lanes, &x),
+                ("y", lanes, &y),
+                ("inverse", 1, &x),
+            ];
             let mut own = own_values(3, width / lanes);
             own.insert("half", 1);
-            let (file, sizes) = ("rms_norm/rms_norm_forward.wgsl", [THREADS, 3, lanes]);
+            let file = "rms_norm/rms_norm_forward.wgsl";
+            let sizes = [THREADS, 3, lanes];
             let program = Program::with_buffers(file, sizes, &buffers, own);
             check::valid_wgsl(&program.text());
         }
     }
 
     #[test]
-    fn norms_are_those_of_the_cpu() {
+    fn norms_agree_with_the_cpu_kernel() {
         let Some(device) = TestDevice::any() else {
             return;
         };
         let short = check::has_matrix_cores().then_some((DType::F16, 1e-3));
         for (element, off) in [(DType::F32, 1e-5)].into_iter().chain(short) {
             for [n, d] in SIZES {
-                let (x, gain) = (numbers(1, n * d), numbers(2, d));
+                let x = numbers(1, n * d);
+                let gain = numbers(2, d);
                 let (y, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
-                let (of_x, of_gain) = (device.tensor(&x, [n, d]), device.tensor(&gain, [1, d]));
-                for (got, want) in forward(&of_x, &of_gain, element)
-                    .into_iter()
-                    .zip([y, inverse])
-                {
-                    let got = device.read(&converted(got, DType::F32));
+                let x_tensor = device.tensor(&x, [n, d]);
+                let gain_tensor = device.tensor(&gain, [1, d]);
+                let results = forward(&x_tensor, &gain_tensor, element);
+                for (result, want) in results.into_iter().zip([y, inverse]) {
+                    let got = device.read(&converted(result, DType::F32));
                     check::close(&format!("{element:?} [{n}, {d}]"), &got, &want, off);
                 }
             }
@@ -148,7 +162,7 @@ mod tests {
     }
 
     #[test]
-    fn gradients_are_those_of_the_cpu() {
+    fn gradients_agree_with_the_cpu_kernel() {
         let Some(device) = TestDevice::any() else {
             return;
         };
@@ -156,14 +170,17 @@ mod tests {
             let [x, earlier, dy] = [1, 2, 4].map(|seed| numbers(seed, n * d));
             let gain = numbers(3, d);
             let (_, inverse) = fused_cpu::forward(&x, &gain, NORM_EPS as f32);
-            let on_device =
-                |values: &[f32], rows| device.tensor(values, [rows, values.len() / rows]);
-            let [of_x, of_earlier, of_dy] = [&x, &earlier, &dy].map(|values| on_device(values, n));
-            let (of_gain, of_inverse) = (on_device(&gain, 1), on_device(&inverse, n));
-            for (earlier, of_earlier) in [(None, None), (Some(&earlier[..]), Some(&of_earlier))] {
+            let [x_tensor, earlier_tensor, dy_tensor] =
+                [&x, &earlier, &dy].map(|values| device.tensor(values, [n, d]));
+            let gain_tensor = device.tensor(&gain, [1, d]);
+            let inverse_tensor = device.tensor(&inverse, [n, 1]);
+            let saved = [&x_tensor, &gain_tensor, &inverse_tensor];
+            for with_earlier in [false, true] {
+                let earlier = with_earlier.then_some(&earlier[..]);
                 let (dx, dgain) = fused_cpu::backward(&dy, [&x, &gain, &inverse], earlier);
-                let got = backward(&of_dy, [&of_x, &of_gain, &of_inverse], of_earlier);
-                for (got, want) in got.iter().zip([dx, dgain]) {
+                let gradients =
+                    backward(&dy_tensor, saved, with_earlier.then_some(&earlier_tensor));
+                for (got, want) in gradients.iter().zip([dx, dgain]) {
                     check::close(&format!("[{n}, {d}]"), &device.read(got), &want, 1e-5);
                 }
             }

@@ -6,16 +6,16 @@ use burn::tensor::Shape;
 use crate::ops::{Float, Kernels};
 use protocol::config::NORM_EPS;
 
-/// y `[n, d]` and r `[n, 1]`, from x and γ.
+/// Returns y `[n, d]` and r `[n, 1]` from x and γ.
 pub fn forward<B: Kernels>([x, gain]: [Float<B>; 2]) -> [Float<B>; 2] {
     let squares = B::float_mul(x.clone(), x.clone()); // [n, d]
     let mean = B::float_mean_dim(squares, 1); // [n, 1]
     let inverse = B::float_recip(B::float_sqrt(B::float_add_scalar(mean, NORM_EPS.into()))); // [n, 1]
     let scaled = B::float_mul(x, inverse.clone()); // [n, d]
-    [B::float_mul(scaled, gain), inverse]
+    [B::float_mul(scaled, gain), inverse] // [n, d], [n, 1]
 }
 
-/// dx `[n, d]` and dγ `[1, d]`, from x, γ and r.
+/// Returns dx `[n, d]` and dγ `[1, d]` from x, γ, r and dy `[n, d]`.
 pub fn backward<B: Kernels>([x, gain, inverse]: [Float<B>; 3], dy: Float<B>) -> [Float<B>; 2] {
     let width = gain.shape().num_elements();
     let normal = B::float_mul(x, inverse.clone()); // [n, d]

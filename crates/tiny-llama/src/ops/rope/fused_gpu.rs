@@ -1,5 +1,5 @@
-//! Rotary position embedding over a row buffer, in one launch. Columns that are not rotated (the values of a packed q, k, v) stay
-//! unchanged.
+//! Rotary position embedding on a GPU, in one launch for all rows. Columns that are not rotated, such as the values of a packed q, k and v,
+//! are copied.
 
 use super::FusedRope;
 use crate::ops::format::Format;
@@ -24,9 +24,8 @@ impl FusedRope for Cube {
 
 const THREADS: usize = 256;
 
-/// Rotates the heads of x `[N, width]`: pairs (a, b) of columns (2i, 2i+1) become (a·cos − b·sin, a·sin + b·cos). The tables cos and sin
-/// `[context, head_dim/2]` are those of position · θ^(−2i/head_dim). (Su et al. 2021, the interleaved form.) The result has elements of
-/// type `element`. This takes 1 launch.
+/// Rotates the heads of x `[N, width]`: pairs (a, b) of columns (2i, 2i+1) become (a·cos − b·sin, a·sin + b·cos). cos and sin
+/// `[context, head_dim/2]` are the tables of the angles position · θ^(−2i/head_dim). The result has elements of type `element`. 1 launch.
 pub(crate) fn forward(
     x: &CubeTensor,
     cos: &CubeTensor,

@@ -1,5 +1,4 @@
-//! `SwiGLU`, the gate of the feed-forward layer: `silu(gate) · up`, forward and backward, both halves side by side.
-//! The products around it are in `linear`. Shazeer, "GLU Variants Improve Transformer", 2020.
+//! SwiGLU on the CPU: `silu(gate) · up`, forward and backward, for gates and ups side by side in one matrix.
 
 use super::FusedSwiglu;
 use crate::ops::Float;
@@ -11,14 +10,15 @@ use burn::backend::{Flex, TensorMetadata as _};
 type T = Float<Flex>;
 
 impl FusedSwiglu for Flex {
-    /// `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
+    /// Computes `out = silu(gate) · up` with `silu(x) = x / (1 + exp(-x))`.
     fn forward(packed: T, _: Format) -> T {
         let [n, both] = packed.shape().dims();
-        let (packed, width) = (values(&packed), both / 2);
+        let input = values(&packed);
+        let width = both / 2;
         let part = rows_per_task(width) * width;
-        let out = filled(packed.len() / 2, part, |task, out| {
-            let packed = packed[task * 2 * part..].chunks_exact(both);
-            for (out, packed) in out.chunks_exact_mut(width).zip(packed) {
+        let out = filled(input.len() / 2, part, |task, out| {
+            let rows = input[task * 2 * part..].chunks_exact(both);
+            for (out, packed) in out.chunks_exact_mut(width).zip(rows) {
                 let (gate, up) = packed.split_at(width);
                 forward_slice(out, gate, up);
             }
@@ -26,22 +26,23 @@ impl FusedSwiglu for Flex {
         tensor(out, [n, width])
     }
 
-    /// `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
+    /// Computes `dup = dy · silu(gate)` and `dgate = dy · up · s · (1 + gate · (1 - s))`, with `s = 1 / (1 + exp(-gate))`.
     fn backward(packed: T, dy: T, _: Format) -> T {
-        let (shape, width) = (packed.shape(), dy.shape()[1]);
-        let (packed, dy) = (values(&packed), values(&dy));
+        let width = dy.shape()[1];
+        let input = values(&packed);
+        let gradient = values(&dy);
         let part = rows_per_task(2 * width) * width;
-        let dpacked = filled(packed.len(), 2 * part, |task, dpacked| {
-            let dy = dy[task * part..].chunks_exact(width);
-            let packed = packed[task * 2 * part..].chunks_exact(2 * width);
+        let dpacked = filled(input.len(), 2 * part, |task, dpacked| {
+            let gradient_rows = gradient[task * part..].chunks_exact(width);
+            let input_rows = input[task * 2 * part..].chunks_exact(2 * width);
             let rows = dpacked.chunks_exact_mut(2 * width);
-            for ((dpacked, dy), packed) in rows.zip(dy).zip(packed) {
+            for ((dpacked, dy), packed) in rows.zip(gradient_rows).zip(input_rows) {
                 let (dgate, dup) = dpacked.split_at_mut(width);
                 let (gate, up) = packed.split_at(width);
                 backward_slice(dgate, dup, dy, gate, up);
             }
         });
-        tensor(dpacked, shape)
+        tensor(dpacked, packed.shape())
     }
 }
 
@@ -55,7 +56,8 @@ simd! {
 
 simd! {
     fn backward_slice(dgate: &mut [f32], dup: &mut [f32], dout: &[f32], gate: &[f32], up: &[f32]) {
-        for ((((dgate, dup), dout), gate), up) in dgate.iter_mut().zip(dup).zip(dout).zip(gate).zip(up) {
+        let elements = dgate.iter_mut().zip(dup).zip(dout).zip(gate).zip(up);
+        for ((((dgate, dup), dout), gate), up) in elements {
             let s = sigmoid(*gate);
             *dup = *dout * *gate * s;
             *dgate = *dout * *up * s * (1.0 + *gate * (1.0 - s));

@@ -1,4 +1,5 @@
-//! SwiGLU's elementwise part: silu(gate) · up, for a tensor that holds both side by side. Products have the same functions as epilogues.
+//! SwiGLU on a GPU: silu(gate) · up, for gates and ups side by side in one matrix. Products that compute the activation themselves share its
+//! WGSL functions.
 
 use super::FusedSwiglu;
 use crate::ops::format::Format;
@@ -20,8 +21,8 @@ impl FusedSwiglu for Cube {
 
 const THREADS: usize = 256;
 
-/// y = silu(gate) · up `[N, F]`, silu(z) = z/(1+e^−z), from a packed `[N, 2F]`: gate left, up right. (Shazeer 2020.) The result has
-/// elements of type `element`. 1 launch.
+/// Computes y = silu(gate) · up `[N, F]` with silu(z) = z/(1+e^−z), from x `[N, 2F]` with gates left and ups right. y has elements of type
+/// `element`. 1 launch.
 pub(crate) fn forward(x: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, both] = x.meta.shape().dims();
     let y = empty_of(element, x, [rows, both / 2]);
@@ -33,8 +34,8 @@ pub(crate) fn forward(x: &CubeTensor, element: DType) -> CubeTensor {
     y
 }
 
-/// dgate = dy·up·s·(1 + gate·(1−s)) and dup = dy·gate·s, with s = 1/(1+e^−gate), side by side as in x `[N, 2F]`; dy `[N, F]`. The result
-/// has elements of type `element`. 1 launch.
+/// Computes dgate = dy·up·s·(1 + gate·(1−s)) and dup = dy·gate·s with s = 1/(1+e^−gate), from dy `[N, F]`. They are side by side like gates and
+/// ups in x `[N, 2F]`, and have elements of type `element`. 1 launch.
 pub(crate) fn backward(dy: &CubeTensor, x: &CubeTensor, element: DType) -> CubeTensor {
     let [rows, width] = dy.meta.shape().dims();
     let dx = empty_of(element, dy, [rows, 2 * width]);
@@ -43,7 +44,7 @@ pub(crate) fn backward(dy: &CubeTensor, x: &CubeTensor, element: DType) -> CubeT
     dx
 }
 
-/// Launches a kernel for N × F activations; the last buffer is the result.
+/// Launches a kernel for `[rows, width]` activations; the last buffer is the result.
 fn launch(file: &'static str, buffers: &[(&str, &CubeTensor)], [rows, width]: [usize; 2]) {
     let lanes = vector_width(&[width]);
     let count = rows * width / lanes;
@@ -53,10 +54,10 @@ fn launch(file: &'static str, buffers: &[(&str, &CubeTensor)], [rows, width]: [u
         ("columns", width / lanes),
         ("half", half.into()),
     ];
-    let buffers: Vec<_> = buffers
+    let with_lanes: Vec<_> = buffers
         .iter()
         .map(|(name, tensor)| (*name, lanes, *tensor))
         .collect();
     let sizes = [THREADS, count.div_ceil(THREADS), lanes];
-    launch_file(file, sizes, &buffers, Numbers::from(own));
+    launch_file(file, sizes, &with_lanes, Numbers::from(own));
 }

@@ -1,5 +1,5 @@
-//! Stage 4's kernel: both SwiGLU products and the gate in one launch, with one invocation per output value.
-//! Correct, and slow on purpose: invocations do not share what they read.
+//! Stage 4's kernel on a GPU: both SwiGLU products and the activation in one launch, with one invocation for each output. It is slow on
+//! purpose: invocations do not share the values that they read.
 
 use super::NaiveGates;
 use crate::ops::gpu::{arg, empty};
@@ -10,8 +10,8 @@ use burn_cubecl::tensor::CubeTensor;
 const THREADS: u32 = 64;
 
 impl NaiveGates for Cube {
-    /// out\[n,f\] = silu(Σ_k x\[n,k\]·w_gate\[f,k\]) · Σ_k x\[n,k\]·w_up\[f,k\]. Each output reads 3K values for 4K FLOPs: 0.33 FLOP per
-    /// byte. 1 launch.
+    /// Computes out\[n,f\] = silu(Σ_k x\[n,k\]·w_gate\[f,k\]) · Σ_k x\[n,k\]·w_up\[f,k\]. Each output reads 3K values for 4K FLOPs: 0.33 FLOP
+    /// per byte. 1 launch.
     fn forward([x, w_gate, w_up]: [CubeTensor; 3]) -> [CubeTensor; 3] {
         let [rows, inner] = x.meta.shape().dims();
         let width = w_gate.meta.shape()[0];

@@ -1,5 +1,5 @@
-//! The backward pass of blocked attention. Probabilities are not stored; each block is recomputed from `lse`.
-//! A task owns one key and value head, so sums over the query heads that share it have a fixed order.
+//! The backward pass of flash attention on the CPU. Probabilities are not stored; each block is recomputed from `lse`. A task has one key and
+//! value head, so the sums over the query heads that share it have a fixed order.
 
 use rayon::prelude::*;
 
@@ -10,7 +10,8 @@ use crate::ops::cpu::zeros;
 use crate::ops::linear::fused_cpu::multiply;
 use crate::ops::shapes::{Columns, Heads, QkvRows};
 
-/// The gradients of [`forward`](crate::ops::attention::fused_cpu::forward) in the form of `rows`, from its inputs, its outputs and `dout`, B·T × H·dh.
+/// Returns the gradients of [`forward`](crate::ops::attention::fused_cpu::forward) in the form of `rows`, from its inputs, its outputs and
+/// `dout`, B·T × H·dh.
 ///
 /// With P the probabilities: `dv = Pᵀ·dout`, `dP = dout·vᵀ`, `dS = P·(dP - Σ dout·out) / √dh`, `dq = dS·k`, `dk = dSᵀ·q`.
 pub(crate) fn backward(
@@ -24,12 +25,14 @@ pub(crate) fn backward(
     assert_eq!(lse.len(), shape.rows() * shape.heads);
     let mut gradients = rows.map(|x| zeros(x.len()));
     let starts = gradients.as_mut().map(|x| x.as_mut_ptr());
-    let (offset, stride) = (0, shape.heads * shape.head_dim);
-    let dense = Columns { offset, stride };
+    let dense = Columns {
+        offset: 0,
+        stride: shape.heads * shape.head_dim,
+    };
     let context = Backward {
         to: starts
             .columns(&shape)
-            .map(|(start, at)| HeadRows::new(*start, at, shape)),
+            .map(|(start, columns)| HeadRows::new(*start, columns, shape)),
         from,
         out: HeadRows::from_data(out, dense, shape),
         dout: HeadRows::from_data(dout, dense, shape),
@@ -41,7 +44,7 @@ pub(crate) fn backward(
         .for_each_init(
             || BlockWorkspace::new(shape),
             |workspace, index| {
-                context.kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads);
+                context.compute_kv_head(workspace, index / shape.kv_heads, index % shape.kv_heads);
             },
         );
     gradients
@@ -49,7 +52,9 @@ pub(crate) fn backward(
 
 /// The inputs and outputs of the backward pass.
 struct Backward<'a> {
+    /// dq, dk and dv.
     to: [HeadRows<*mut f32>; 3],
+    /// q, k and v.
     from: [HeadRows<*const f32>; 3],
     out: HeadRows<*const f32>,
     dout: HeadRows<*const f32>,
@@ -59,7 +64,7 @@ struct Backward<'a> {
 
 impl Backward<'_> {
     /// Computes the gradients of one key and value head, and of its query heads.
-    fn kv_head(&self, workspace: &mut BlockWorkspace, batch: usize, kv_head: usize) {
+    fn compute_kv_head(&self, workspace: &mut BlockWorkspace, batch: usize, kv_head: usize) {
         let time = self.shape.context;
         let [_, k, v] = &self.from;
         let delta: Vec<f32> = self
@@ -73,10 +78,10 @@ impl Backward<'_> {
             v.copy_transposed(&mut workspace.values, (batch, key, kv_head), keys);
             for (index, head) in self.shape.queries_of(kv_head).enumerate() {
                 for query in (key..time).step_by(BLOCK) {
-                    let delta = &delta[index * time..][query..time];
+                    let block_delta = &delta[index * time..][query..time];
                     let heads = (batch, head, kv_head);
                     let adds = index > 0 || query > key;
-                    self.block(workspace, delta, heads, (query, key), adds);
+                    self.compute_block(workspace, block_delta, heads, (query, key), adds);
                 }
             }
         }
@@ -92,9 +97,9 @@ impl Backward<'_> {
         })
     }
 
-    /// Computes one block of queries with one block of keys. With `adds`, it adds to the gradients of keys and values, which otherwise it
-    /// begins.
-    fn block(
+    /// Computes the share of one block of queries and one block of keys in all gradients. With `adds`, the gradients of keys and values are
+    /// added to earlier ones; without it they are the first.
+    fn compute_block(
         &self,
         workspace: &mut BlockWorkspace,
         delta: &[f32],
@@ -105,11 +110,12 @@ impl Backward<'_> {
         let BlockWorkspace {
             scores,
             dscores,
-            keys: turned_keys,
-            values: turned_values,
+            keys: transposed_keys,
+            values: transposed_values,
             ..
         } = workspace;
-        let (time, width) = (self.shape.context, self.shape.head_dim);
+        let time = self.shape.context;
+        let width = self.shape.head_dim;
         let [queries, keys] = [query, key].map(|first| BLOCK.min(time - first));
         let [dq, dk, dv] = &self.to;
         let [q, k, _] = &self.from;
@@ -133,10 +139,10 @@ impl Backward<'_> {
             );
         };
         let lse = &self.lse[(batch * self.shape.heads + head) * time + query..][..queries];
-        to_block(q, turned_keys, scores);
-        to_block(&self.dout, turned_values, dscores);
-        let (diagonal, scale) = (query == key, self.shape.scale());
-        softmax_backward(scores, dscores, lse, delta, keys, diagonal, scale);
+        to_block(q, transposed_keys, scores);
+        to_block(&self.dout, transposed_values, dscores);
+        let scale = self.shape.scale();
+        softmax_backward(scores, dscores, lse, delta, keys, query == key, scale);
         to_keys(scores, &self.dout, dv);
         to_keys(dscores, q, dk);
         // SAFETY: as above.
@@ -163,9 +169,10 @@ simd! {
         diagonal: bool,
         scale: f32,
     ) {
-        let ((scores, _), (dscores, _)) = (scores.as_chunks_mut::<BLOCK>(), dscores.as_chunks_mut::<BLOCK>());
-        for (row, (((scores, dscores), lse), delta)) in scores.iter_mut().zip(dscores).zip(lse).zip(delta).enumerate()
-        {
+        let (scores, _) = scores.as_chunks_mut::<BLOCK>();
+        let (dscores, _) = dscores.as_chunks_mut::<BLOCK>();
+        let rows = scores.iter_mut().zip(dscores).zip(lse).zip(delta);
+        for (row, (((scores, dscores), lse), delta)) in rows.enumerate() {
             let visible = if diagonal { row + 1 } else { keys };
             scores[visible..].fill(f32::NEG_INFINITY);
             for (score, dscore) in scores.iter_mut().zip(dscores) {

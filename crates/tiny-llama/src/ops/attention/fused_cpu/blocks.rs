@@ -1,12 +1,12 @@
-//! Addresses of attention heads in memory, and the workspace of a task of blocked attention.
+//! The parts of flash attention on the CPU: where the rows of a head are in memory, and the buffers in which a task works.
 
 use crate::ops::cpu::transpose::transpose_serial;
 use crate::ops::shapes::{Columns, Heads, QkvRows};
 
-/// A block has this many queries and keys. Two blocks of scores and a block of values fit in a core's first-level cache.
+/// The number of queries of a block, and of keys. Two blocks of scores and a block of values fit in a core's first-level cache.
 pub(super) const BLOCK: usize = 64;
 
-/// The address of heads, which tasks share. Value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
+/// The address of the rows of all heads. Value (b, t, h, d) is at `start + (b·T + t)·row_stride + h·dh + d`.
 #[derive(Clone, Copy)]
 pub(super) struct HeadRows<P> {
     start: P,
@@ -14,7 +14,7 @@ pub(super) struct HeadRows<P> {
     pub shape: Heads,
 }
 
-// SAFETY: `HeadRows` is only an address; tasks read what nothing writes, and write their own parts.
+// SAFETY: `HeadRows` is only an address. Tasks read values that no task writes, and each writes its own part.
 unsafe impl<P> Sync for HeadRows<P> {}
 
 impl<P> HeadRows<P> {
@@ -25,11 +25,11 @@ impl<P> HeadRows<P> {
 }
 
 impl HeadRows<*mut f32> {
-    /// Returns the address of heads in a buffer that starts at `buffer`.
-    pub(super) fn new(buffer: *mut f32, at: Columns, shape: Heads) -> Self {
+    /// Returns the rows of these columns of a buffer.
+    pub(super) fn new(buffer: *mut f32, columns: Columns, shape: Heads) -> Self {
         Self {
-            start: buffer.wrapping_add(at.offset),
-            row_stride: at.stride,
+            start: buffer.wrapping_add(columns.offset),
+            row_stride: columns.stride,
             shape,
         }
     }
@@ -42,24 +42,25 @@ impl HeadRows<*mut f32> {
 }
 
 impl HeadRows<*const f32> {
-    pub(super) fn from_data(data: &[f32], at: Columns, shape: Heads) -> Self {
-        assert_eq!(data.len(), shape.rows() * at.stride, "{shape:?}");
+    /// Returns the rows of these columns of a buffer, whose length must fit the shape.
+    pub(super) fn from_data(data: &[f32], columns: Columns, shape: Heads) -> Self {
+        assert_eq!(data.len(), shape.rows() * columns.stride, "{shape:?}");
         Self {
-            start: data.as_ptr().wrapping_add(at.offset),
-            row_stride: at.stride,
+            start: data.as_ptr().wrapping_add(columns.offset),
+            row_stride: columns.stride,
             shape,
         }
     }
 
-    /// Returns the addresses of queries, keys and values.
+    /// Returns the rows of queries, keys and values.
     pub(super) fn of_rows(rows: QkvRows<&[f32]>, shape: Heads) -> [Self; 3] {
         assert!(shape.heads.is_multiple_of(shape.kv_heads), "{shape:?}");
         rows.columns(&shape)
-            .map(|(data, at)| Self::from_data(data, at, shape))
+            .map(|(data, columns)| Self::from_data(data, columns, shape))
     }
 
-    /// Returns head `head` of row `time` of sequence `batch`.
-    fn at(&self, batch: usize, time: usize, head: usize) -> *const f32 {
+    /// Returns the address of head `head` of row `time` of sequence `batch`.
+    fn address(&self, batch: usize, time: usize, head: usize) -> *const f32 {
         self.start.wrapping_add(self.offset(batch, time, head))
     }
 
@@ -70,13 +71,13 @@ impl HeadRows<*const f32> {
         time: usize,
         head: usize,
     ) -> (*const f32, (usize, usize)) {
-        (self.at(batch, time, head), (self.row_stride, 1))
+        (self.address(batch, time, head), (self.row_stride, 1))
     }
 
     /// Returns one row of one head.
     pub(super) fn row(&self, batch: usize, time: usize, head: usize) -> &[f32] {
         // SAFETY: the view was checked against the shape, and nothing writes it while it is read.
-        unsafe { std::slice::from_raw_parts(self.at(batch, time, head), self.shape.head_dim) }
+        unsafe { std::slice::from_raw_parts(self.address(batch, time, head), self.shape.head_dim) }
     }
 
     /// Copies `count` rows of one head to the columns of `to`, whose rows are [`BLOCK`] long.
@@ -88,21 +89,23 @@ impl HeadRows<*const f32> {
     ) {
         let len = (count - 1) * self.row_stride + self.shape.head_dim;
         // SAFETY: as in `row`; the last row ends inside the view.
-        let from = unsafe { std::slice::from_raw_parts(self.at(batch, first, head), len) };
+        let from = unsafe { std::slice::from_raw_parts(self.address(batch, first, head), len) };
         let size = [count, self.shape.head_dim];
         transpose_serial(to, BLOCK, from, self.row_stride, size);
     }
 }
 
-/// A task works in these buffers.
+/// The buffers in which a task works.
 pub(super) struct BlockWorkspace {
     pub scores: Vec<f32>,
     pub dscores: Vec<f32>,
-    /// These are a block of keys and a block of values, with the head's elements as rows.
+    /// A block of keys, transposed: the head's elements are rows.
     pub keys: Vec<f32>,
+    /// A block of values, transposed.
     pub values: Vec<f32>,
-    /// For each query head and row, these are the largest score so far and the sum of exponentials.
+    /// The largest score so far of each query head and row.
     pub most: Vec<f32>,
+    /// The sum of exponentials so far of each query head and row.
     pub total: Vec<f32>,
 }
 

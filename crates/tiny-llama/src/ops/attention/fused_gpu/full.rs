@@ -1,5 +1,5 @@
-//! Flash attention in f32: `flash_attention.wgsl` and the two files of its backward pass. A workgroup owns some rows of one head
-//! and iterates over the other side's rows in tiles; scores and sums stay in registers.
+//! Flash attention on a GPU in f32: `flash_attention.wgsl` and the two files of its backward pass. A workgroup owns some rows of one head and
+//! iterates in tiles over the rows of the other side: the keys for queries, the queries for keys. Scores and sums stay in registers.
 
 use crate::ops::attention::fused_gpu::launch::{self, Shape, Values};
 use crate::ops::gpu::wgsl::{self, Program};
@@ -13,20 +13,20 @@ use serde::{Serialize, Serializer};
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 128;
 
-/// Sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
+/// The sizes of a workgroup. Each invocation has four own rows and four columns of a tile of scores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 struct Tile {
-    /// Invocations: down × across.
+    /// The number of invocations down the tile; there are down × across in all.
     down: usize,
     across: usize,
-    /// Vectors of a row that are staged together for scores.
+    /// The number of vectors of a row that are staged together for scores.
     part: usize,
-    /// Whole rows of the other side that are staged together for sums.
+    /// The number of whole rows of the other side that are staged together for sums.
     slice: usize,
 }
 
 impl Tile {
-    /// The largest tile for `available` bytes of workgroup memory; `None` if heads are too wide or are not whole vectors.
+    /// Chooses the largest tile for `available` bytes of workgroup memory; `None` if heads are too wide or are not whole vectors.
     fn choose(sizes: &Heads, available: usize) -> Option<Self> {
         let vectors = sizes.head_dim / 4;
         if !sizes.head_dim.is_multiple_of(4) || sizes.head_dim > WIDEST || vectors == 0 {
@@ -39,22 +39,22 @@ impl Tile {
             part: part.min(vectors),
             slice,
         };
-        let all = [
+        [
             tile(16, across, 16, 32),
             tile(16, across, 8, 16),
             tile(8, 8, 8, 16),
             tile(8, 8, 4, 8),
-        ];
-        all.into_iter()
-            .find(|tile| tile.bytes(vectors) <= available)
+        ]
+        .into_iter()
+        .find(|tile| tile.bytes(vectors) <= available)
     }
 
-    /// Rows that a workgroup owns.
+    /// Returns the number of rows that a workgroup owns.
     const fn own(&self) -> usize {
         4 * self.down
     }
 
-    /// Rows of the other side.
+    /// Returns the number of rows of the other side in a tile.
     const fn other(&self) -> usize {
         4 * self.across
     }
@@ -63,7 +63,7 @@ impl Tile {
         self.down * self.across
     }
 
-    /// Vectors of staged workgroup memory: parts of own rows and of the other side's, or weights and a slice.
+    /// Returns the number of staged vectors: parts of own rows and of the other side's rows, or weights and a slice.
     fn staged(&self, vectors: usize) -> usize {
         let parts = (self.own() + self.other()) * (self.part + 1);
         let weights = self.own() * (self.across + 1) + self.slice * vectors;
@@ -71,7 +71,7 @@ impl Tile {
         parts.max(weights + self.across)
     }
 
-    /// Bytes of workgroup memory.
+    /// Returns the bytes of workgroup memory.
     fn bytes(&self, vectors: usize) -> usize {
         16 * (self.staged(vectors) + self.down * (self.across + 1))
     }
@@ -80,20 +80,21 @@ impl Tile {
 /// The kernels, each in a file of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum AttentionKernel {
-    /// For output and logarithms.
+    /// Computes output and logarithms.
     Output,
-    /// For δ = rowsum(dout∘out) and dq.
+    /// Computes δ = rowsum(dout∘out) and dq.
     Queries,
-    /// For dk and dv.
+    /// Computes dk and dv.
     Keys,
 }
 
-/// A kernel with its tile, for rows of `vectors`: the file's values for the steps of an iteration. A step stages rows in workgroup
-/// memory, and computes a part of a tile's scores or adds a part of its sums.
+/// A kernel with its tile, which fills in the steps of an iteration in the kernel's file. A step stages rows in workgroup memory, and computes a
+/// part of a tile's scores or adds a part of its sums.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct TiledKernel {
     kernel: AttentionKernel,
     tile: Tile,
+    /// The number of vectors of a row.
     vectors: usize,
 }
 
@@ -117,12 +118,12 @@ impl Serialize for TiledKernel {
         };
         let (own, other) = (self.tile.own(), self.tile.other());
         let Tile { part, slice, .. } = self.tile;
-        let of_scores = self.loads(own * part) + self.loads(other * part);
+        let score_loads = self.loads(own * part) + self.loads(other * part);
         let values = context! {
             own,
             other,
             staged => self.tile.staged(self.vectors),
-            registers_of_a_step => of_scores.max(self.loads(slice * self.vectors)),
+            registers_of_a_step => score_loads.max(self.loads(slice * self.vectors)),
             steps => steps.concat(),
             ..Value::from_serialize(self.tile)
         };
@@ -131,19 +132,19 @@ impl Serialize for TiledKernel {
 }
 
 impl TiledKernel {
-    /// Vectors that each invocation loads.
+    /// Returns how many vectors each invocation loads, if a workgroup loads `vectors`.
     fn loads(&self, vectors: usize) -> usize {
         vectors.div_ceil(self.tile.invocations())
     }
 
-    /// Steps for the scores `to` of own rows with the other side's, each given by its buffer. If they are `weighed`, the last
-    /// step turns them into weights; all invocations read these after the next step is staged.
+    /// Returns the steps for the scores `to` of own rows with the other side's rows; `own` and `other` are their buffers. If the scores are
+    /// `weighed`, the last step turns them into weights, which all invocations read after the next step is staged.
     fn scores(&self, to: &str, own: &str, other: &str, weighed: bool) -> Vec<Value> {
         let (tile, pitch) = (self.tile, self.tile.part + 1);
-        let of_own = self.loads(tile.own() * tile.part);
+        let own_loads = self.loads(tile.own() * tile.part);
         let sides = [
             (own, "first", tile.own(), 0, 0),
-            (other, "other", tile.other(), tile.own() * pitch, of_own),
+            (other, "other", tile.other(), tile.own() * pitch, own_loads),
         ];
         let step = |from: usize| {
             let stages = sides.map(|(source, first, rows, at, register)| {
@@ -151,14 +152,14 @@ impl TiledKernel {
                     source,
                     first,
                     rows,
-                    // Number of staged vectors of a row, and the first of them.
+                    // The number of staged vectors of a row, and the first of them.
                     wide => tile.part,
                     from,
-                    // Offset in workgroup memory, and distance between rows there, in vectors.
+                    // The offset in workgroup memory, and the distance between rows there, in vectors.
                     at,
                     pitch,
                     interleaved => at > 0,
-                    // Vectors that each invocation loads, and the register of the first.
+                    // The number of vectors that each invocation loads, and the register of the first.
                     loads => self.loads(rows * tile.part),
                     register,
                 }
@@ -169,9 +170,10 @@ impl TiledKernel {
         (0..self.vectors).step_by(tile.part).map(step).collect()
     }
 
-    /// Steps for the sums `to` += weights · the other side's rows, a slice of these in each.
+    /// Returns the steps for the sums `to` += weights · rows of the other side, with a slice of these rows in each step.
     fn sums(&self, to: &str, source: &str) -> Vec<Value> {
-        let (tile, wide) = (self.tile, self.vectors);
+        let tile = self.tile;
+        let wide = self.vectors;
         let step = |slice: usize| {
             let stage = context! {
                 source,
@@ -191,7 +193,7 @@ impl TiledKernel {
     }
 }
 
-/// The program of a kernel; in the backward pass, gradients may be rotated.
+/// Returns the program of a kernel. In the backward pass, gradients may be rotated back.
 fn program(
     kernel: AttentionKernel,
     tile: Tile,
@@ -221,27 +223,26 @@ fn program(
     Program::new(file, tile.invocations(), values)
 }
 
-/// The tile for a problem on the device of `tensor`; `None` if no tile fits, or if a launch cannot have so many workgroups.
+/// Returns the tile for a problem on the device of `tensor`; `None` if no tile fits, if a launch cannot have as many workgroups as the problem
+/// has heads, or if the device does not run WGSL.
 fn tile(sizes: &Heads, tensor: &CubeTensor) -> Option<Tile> {
     let takes_wgsl = tensor.client.name().contains("wgsl");
     let available = tensor.client.properties().hardware.max_shared_memory_size;
-    let fits = takes_wgsl && sizes.batch * sizes.heads <= MAX_GROUPS;
-    if fits {
-        Tile::choose(sizes, available)
-    } else {
-        None
+    if !takes_wgsl || sizes.batch * sizes.heads > MAX_GROUPS {
+        return None;
     }
+    Tile::choose(sizes, available)
 }
 
-/// Returns true if [`backward`] takes tables: a tile fits, pairs of pairs are whole vectors, and the device has a binding for each buffer.
+/// Returns true if [`backward`] can rotate gradients back: a tile fits, and the device has a binding for each buffer.
 pub(crate) fn rotates(sizes: &Heads, like: &CubeTensor) -> bool {
     let bindings = like.client.properties().hardware.max_bindings as usize;
     bindings >= QUERIES.len() && tile(sizes, like).is_some()
 }
 
-/// out = softmax(q·kᵀ/√dh + causal mask)·v per head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
-/// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs. Memory grows with the context, not
-/// with its square. `None` if no tile fits. (Dao et al., 2022, arXiv 2205.14135.) 1 launch.
+/// Computes out = softmax(q·kᵀ/√dh + causal mask)·v of each head; `rows` are q, k and v, N = batch·context. Returns out `[N, H·dh]` and lse
+/// `[N, H]`, the logarithm of each row's sum of exponentials, which the backward pass needs; `None` if no tile fits. Memory grows with the
+/// context, not with its square. 1 launch.
 pub(crate) fn forward(rows: &QkvRows<CubeTensor>, sizes: Heads) -> Option<[CubeTensor; 2]> {
     let tile = tile(&sizes, rows.first())?;
     let program = |shape| program(AttentionKernel::Output, tile, shape, false);
@@ -249,9 +250,8 @@ pub(crate) fn forward(rows: &QkvRows<CubeTensor>, sizes: Heads) -> Option<[CubeT
     Some(launch::forward(rows, sizes, own, program))
 }
 
-/// The gradients of q, k and v, with their shapes, from `dout` `[N, H·dh]`. Scores are recomputed tile by tile, with the saved
-/// logarithms. `tables` (cos and sin, `[context, head_dim / 2]` each) have rotated q and k, and the kernels rotate their gradients
-/// back. 2 launches.
+/// Returns the gradients of q, k and v, in the form of `rows`, from `dout` `[N, H·dh]`. Scores are recomputed tile by tile, with the saved
+/// logarithms. If q and k were rotated by `tables` (cos and sin, `[context, head_dim / 2]` each), their gradients are rotated back. 2 launches.
 pub(crate) fn backward(
     dout: &CubeTensor,
     rows: &QkvRows<CubeTensor>,
@@ -260,23 +260,26 @@ pub(crate) fn backward(
     tables: Option<&[CubeTensor; 2]>,
     sizes: Heads,
 ) -> QkvRows<CubeTensor> {
-    let tile = tile(&sizes, dout).expect("one fits, because the forward pass has run");
+    let tile = tile(&sizes, dout).expect("a tile fits, because the forward pass has run");
     let delta = &empty(dout, [sizes.rows(), sizes.heads]);
     let rotated = tables.is_some();
     launch::backward(dout, rows, sizes, |shape, [q, k, v], [dq, dk, dv]| {
-        let groups = [sizes.heads, sizes.kv_heads].map(|heads| shape.groups(tile.own(), heads));
-        let launch = |program, groups, buffers: [&CubeTensor; 8]| {
-            let buffers = buffers.into_iter().chain(tables.into_iter().flatten());
-            wgsl::launch(program, groups, &buffers.collect::<Vec<_>>());
+        let launch = |kernel, heads, buffers: [&CubeTensor; 8]| {
+            let all: Vec<_> = buffers
+                .into_iter()
+                .chain(tables.into_iter().flatten())
+                .collect();
+            let groups = shape.groups(tile.own(), heads);
+            wgsl::launch(program(kernel, tile, shape.clone(), rotated), groups, &all);
         };
-        let of_queries = program(AttentionKernel::Queries, tile, shape.clone(), rotated);
-        launch(of_queries, groups[0], [q, k, v, dout, out, dq, lse, delta]);
-        let of_keys = program(AttentionKernel::Keys, tile, shape, rotated);
-        launch(of_keys, groups[1], [q, k, v, dout, dk, dv, lse, delta]);
+        let query_buffers = [q, k, v, dout, out, dq, lse, delta];
+        launch(AttentionKernel::Queries, sizes.heads, query_buffers);
+        let key_buffers = [q, k, v, dout, dk, dv, lse, delta];
+        launch(AttentionKernel::Keys, sizes.kv_heads, key_buffers);
     })
 }
 
-/// Buffers; the last two of the backward pass only where gradients are rotated.
+/// The buffers of each kernel. cos and sin are left out if gradients are not rotated back.
 const OUTPUT: [&str; 5] = ["q", "k", "v", "out", "lse"];
 const QUERIES: [&str; 10] = [
     "q", "k", "v", "dout", "out", "dq", "lse", "delta", "cos", "sin",
@@ -293,6 +296,7 @@ mod tests {
     };
     use crate::ops::gpu::check::TestDevice;
 
+    /// Context, heads, key and value heads, and head width.
     const PROBLEMS: &[[usize; 4]] = &[
         [64, 2, 1, 128],
         [100, 4, 2, 72],
@@ -304,7 +308,7 @@ mod tests {
         [40, 3, 1, 4],
     ];
 
-    /// Workgroup memory of different devices, in bytes.
+    /// The workgroup memory of different devices, in bytes.
     const AVAILABLE: [usize; 3] = [16 * 1024, 32 * 1024, 48 * 1024];
 
     #[test]
@@ -329,26 +333,22 @@ mod tests {
     }
 
     #[test]
-    fn outputs_and_gradients_are_those_of_the_cpu() {
+    fn outputs_and_gradients_agree_with_the_cpu_kernels() {
         let Some(device) = TestDevice::any() else {
             return;
         };
         for sizes in problems(PROBLEMS) {
-            agrees(&device, sizes, (forward_that_fits, plain), [1e-5, 1e-5]);
-            agrees(
-                &device,
-                sizes,
-                (forward_that_fits, there_and_back),
-                [1e-5, 1e-5],
-            );
+            for backward in [without_tables, with_tables] {
+                agrees(&device, sizes, (forward_that_fits, backward), [1e-5, 1e-5]);
+            }
         }
     }
 
     fn forward_that_fits(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
-        forward(rows, sizes).expect("it fits")
+        forward(rows, sizes).expect("a tile fits")
     }
 
-    fn plain(
+    fn without_tables(
         dout: &CubeTensor,
         rows: &QkvRows<CubeTensor>,
         out: &CubeTensor,
@@ -358,8 +358,8 @@ mod tests {
         backward(dout, rows, out, lse, None, sizes)
     }
 
-    /// Gradients that the kernels rotate back, rotated again: they belong to the given rows.
-    fn there_and_back(
+    /// Lets the kernels rotate gradients back and then rotates them again, so that they belong to the given rows.
+    fn with_tables(
         dout: &CubeTensor,
         rows: &QkvRows<CubeTensor>,
         out: &CubeTensor,

@@ -1,4 +1,4 @@
-//! Launches of the attention kernels in `wgsl/`, and the values that fill in their files.
+//! How the WGSL kernels for attention are launched, and the values that fill in their files.
 
 use crate::ops::gpu::wgsl::{self, Wgsl};
 use crate::ops::gpu::{empty, empty_of};
@@ -9,8 +9,8 @@ use minijinja::{Value, context};
 use serde::{Serialize, Serializer};
 use std::collections::BTreeMap;
 
-/// As [`super::full::forward`], with the kernel that `program` makes, whose workgroups own `own` rows; the output has elements
-/// of type `element`. 1 launch.
+/// Launches the kernel that `program` makes, whose workgroups own `own` rows. Returns out `[N, H·dh]` with elements of type `element`, and lse
+/// `[N, H]`; see [`super::full::forward`]. 1 launch.
 pub(super) fn forward<P: Wgsl>(
     rows: &QkvRows<CubeTensor>,
     sizes: Heads,
@@ -25,19 +25,19 @@ pub(super) fn forward<P: Wgsl>(
     [out, lse]
 }
 
-/// Returns the gradients with the rows' shapes and elements. `launch` gets the parameters of its texts, q, k and v, and writes dq, dk and
-/// dv.
+/// Returns the gradients of `rows`, with the shapes and types of these. `launch` gets the shape, q, k and v, and writes dq, dk and dv.
 pub(super) fn backward(
     dout: &CubeTensor,
     rows: &QkvRows<CubeTensor>,
     sizes: Heads,
     launch: impl FnOnce(Shape, [&CubeTensor; 3], [&CubeTensor; 3]),
 ) -> QkvRows<CubeTensor> {
-    let gradients = rows.as_ref();
-    let gradients = gradients.map(|x| empty_of(x.dtype, dout, x.meta.shape()));
-    let (of_rows, shape) = Shape::for_launch(rows, sizes);
-    let filled = gradients.columns(&sizes).map(|(buffer, _)| buffer);
-    launch(shape, of_rows, filled);
+    let gradients = rows
+        .as_ref()
+        .map(|x| empty_of(x.dtype, dout, x.meta.shape()));
+    let (inputs, shape) = Shape::for_launch(rows, sizes);
+    let outputs = gradients.columns(&sizes).map(|(buffer, _)| buffer);
+    launch(shape, inputs, outputs);
     gradients
 }
 
@@ -48,35 +48,35 @@ pub(super) struct Shape {
     pub columns: [Columns; 3],
 }
 
-/// These are the names of buffers, in the order of the bindings.
+/// The names of buffers, in the order of the bindings.
 pub(super) type Buffers = &'static [&'static str];
 
-/// The values that fill in a file; sizes and tile have the names of the file.
+/// The values that fill in a file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Values<T> {
     pub shape: Shape,
     pub buffers: Buffers,
-    /// This is the type of four values of a row. The output's gradient is f32.
+    /// The WGSL type of four values of a row. The gradient of the output is f32 in every file.
     pub vector: &'static str,
-    /// These are the sizes of tile and workgroup.
+    /// The sizes of tile and workgroup, with the names that the file has for them.
     pub tile: T,
 }
 
 impl<T: Serialize> Serialize for Values<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let of = |name: &str| match name {
+        let element = |name: &str| match name {
             "lse" | "delta" => "f32",
             "cos" | "sin" => "vec2<f32>",
             "dout" => "vec4<f32>",
             _ => self.vector,
         };
-        let binding = |name: &&'static str| context! { name, of => of(name) };
+        let binding = |name: &&'static str| context! { name, element => element(name) };
         let sizes = self.shape.sizes;
         let own = context! {
             scale => format!("{:?}", sizes.scale()),
             lines => self.shape.lines(),
             bindings => self.buffers.iter().map(binding).collect::<Vec<_>>(),
-            // Whether gradients of q and k are rotated back.
+            // True if the gradients of q and k are rotated back.
             rotated => self.buffers.contains(&"cos"),
             ..Value::from_serialize(sizes)
         };
@@ -85,39 +85,41 @@ impl<T: Serialize> Serialize for Values<T> {
 }
 
 impl Shape {
-    /// Returns the buffers of q, k and v, and the parameters of a text.
+    /// Returns the buffers of q, k and v, and the shape of a launch on them.
     fn for_launch(rows: &QkvRows<CubeTensor>, sizes: Heads) -> ([&CubeTensor; 3], Self) {
-        let [(q, of_q), (k, of_k), (v, of_v)] = rows.columns(&sizes);
-        let columns = [of_q, of_k, of_v];
-        ([q, k, v], Self { sizes, columns })
+        let all = rows.columns(&sizes);
+        let columns = all.map(|(_, columns)| columns);
+        (all.map(|(buffer, _)| buffer), Self { sizes, columns })
     }
 
-    /// Returns the workgroups of `own` rows for all sequences with `heads` heads each.
+    /// Returns the number of workgroups along each axis, if each owns `own` rows and a sequence has `heads` heads.
     pub(super) fn groups(&self, own: usize, heads: usize) -> [usize; 3] {
         let Heads { batch, context, .. } = self.sizes;
         [context.div_ceil(own), batch * heads, 1]
     }
 
-    /// Returns, as WGSL, where the rows of one head are: the offset of row 0, and the distance between rows. Besides q, k and v, there are
-    /// the output and its gradient, whose buffers hold nothing else.
+    /// Returns, for each buffer, where the rows of one head are in it: the offset of row 0 as WGSL, and the distance between rows.
     fn lines(&self) -> BTreeMap<&'static str, Value> {
         let [q, k, v] = self.columns;
         let Heads {
             heads, head_dim, ..
         } = self.sizes;
-        let (offset, stride) = (0, heads * head_dim);
-        let all = [
+        let whole_buffer = Columns {
+            offset: 0,
+            stride: heads * head_dim,
+        };
+        [
             ("q", "head", q),
             ("k", "kv_head", k),
             ("v", "kv_head", v),
-            ("out", "head", Columns { offset, stride }),
-            ("dout", "head", Columns { offset, stride }),
-        ];
-        let lines = all.map(|(name, head, Columns { offset, stride })| {
+            ("out", "head", whole_buffer),
+            ("dout", "head", whole_buffer),
+        ]
+        .map(|(name, head, Columns { offset, stride })| {
             let start = format!("(sequence * {stride}u + {offset}u + {head} * {head_dim}u)");
             (name, context! { start, stride })
-        });
-        lines.into()
+        })
+        .into()
     }
 }
 
@@ -133,15 +135,15 @@ pub(super) mod testing {
 
     /// Returns problems of two sequences from context, heads, key and value heads, and head width.
     pub(crate) fn problems(all: &[[usize; 4]]) -> Vec<Heads> {
-        let all = all.iter();
-        all.map(|[context, heads, kv_heads, head_dim]| Heads {
-            batch: 2,
-            context: *context,
-            heads: *heads,
-            kv_heads: *kv_heads,
-            head_dim: *head_dim,
-        })
-        .collect()
+        all.iter()
+            .map(|&[context, heads, kv_heads, head_dim]| Heads {
+                batch: 2,
+                context,
+                heads,
+                kv_heads,
+                head_dim,
+            })
+            .collect()
     }
 
     /// Returns the text for q, k and v in one buffer. Fails when it is not valid.
@@ -154,8 +156,8 @@ pub(super) mod testing {
         text
     }
 
-    /// Returns the packed gradients that `backward` rotates back by tables, rotated again, so that they belong to rows that were not
-    /// rotated.
+    /// Returns the packed gradients of `backward`, which rotates them back by tables. They are rotated forward here, so that they belong to
+    /// rows that were not rotated.
     pub(crate) fn rotated_again(
         dout: &CubeTensor,
         sizes: Heads,
@@ -189,7 +191,7 @@ pub(super) mod testing {
         Heads,
     ) -> QkvRows<CubeTensor>;
 
-    /// Asserts that outputs and gradients equal those of the CPU's kernels, within one tolerance each.
+    /// Asserts that outputs and gradients agree with those of the CPU's kernels, within a tolerance for outputs and one for gradients.
     pub(crate) fn agrees(
         device: &TestDevice,
         sizes: Heads,
@@ -201,7 +203,7 @@ pub(super) mod testing {
         agrees_on(device, sizes, &packed, (forward, backward), tolerances);
     }
 
-    /// Asserts that outputs and gradients equal those of the CPU's kernels for these rows of q, k and v.
+    /// Does [`agrees`] for these rows of q, k and v.
     pub(crate) fn agrees_on(
         device: &TestDevice,
         sizes: Heads,
@@ -221,9 +223,13 @@ pub(super) mod testing {
         let wanted = fused_cpu::backward(values, &want, &by_head, &slopes, sizes);
         // The CPU's logarithms are ordered by sequence, head and row.
         let Heads { context, heads, .. } = sizes;
-        let at = |row: usize, head: usize| (row / context * heads + head) * context + row % context;
-        let places = (0..sizes.rows()).flat_map(|row| (0..heads).map(move |head| (row, head)));
-        let want_lse: Vec<f32> = places.map(|(row, head)| by_head[at(row, head)]).collect();
+        let mut want_lse = Vec::new();
+        for row in 0..sizes.rows() {
+            for head in 0..heads {
+                let index = (row / context * heads + head) * context + row % context;
+                want_lse.push(by_head[index]);
+            }
+        }
         let all = [
             ("out", &out, &want, tolerances[0]),
             ("lse", &lse, &want_lse, tolerances[0]),

@@ -1,6 +1,6 @@
-//! Flash attention on matrix cores: the algorithm of `attention` with f16 operands and f32 sums, in
-//! `flash_attention_matrix_cores.wgsl` and `flash_attention_backward_matrix_cores.wgsl`.
-//! A workgroup of two teams of four subgroups owns 64 rows of one head, and iterates over tiles of the other side.
+//! Flash attention on matrix cores, with f16 operands and f32 sums: `flash_attention_matrix_cores.wgsl` and
+//! `flash_attention_backward_matrix_cores.wgsl`. A workgroup owns 64 rows of one head and iterates over tiles of the other side. It has two
+//! teams of four subgroups.
 
 use crate::ops::attention::fused_gpu::launch::{self, Buffers, Shape, Values};
 use crate::ops::gpu::MAX_GROUPS;
@@ -9,20 +9,20 @@ use crate::ops::shapes::{Heads, QkvRows};
 use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 
-/// One instruction multiplies matrices of this side.
+/// The side of the matrices that one instruction multiplies.
 const SIDE: usize = 16;
-/// A workgroup owns this many rows.
+/// The number of rows that a workgroup owns.
 const OWN: usize = 64;
 const INVOCATIONS: usize = 256;
-/// Heads up to this width have larger tiles in the backward pass.
+/// The widest head that has the larger tiles in the backward pass.
 const WIDE: usize = 128;
 /// The widest head whose gradients fit into registers.
 const WIDEST: usize = 256;
-/// A score that exceeds its row's reference by less than this needs no rescaling: e^8 is far below f16's largest number.
+/// How far a score may exceed its row's reference before sums are rescaled. Weights stay below e^8, far below f16's largest number.
 const SLACK: usize = 8;
 
-/// Returns true if tiles fit a problem, and a launch can have their workgroups. Each team has half of a head's columns, and a row of a tile is
-/// loaded by as many invocations as [`backward_tile`] leaves it.
+/// Returns true if tiles fit a problem, and if a launch can have their workgroups. Each team has half of a head's columns, and the invocations
+/// of a workgroup, divided among the rows of a [`backward_tile`], must load whole rows.
 pub(crate) fn fits(sizes: &Heads) -> bool {
     let columns = (2 * SIDE).max(4 * INVOCATIONS / backward_tile(sizes.head_dim));
     sizes.context.is_multiple_of(OWN)
@@ -36,13 +36,13 @@ fn backward_tile(head_dim: usize) -> usize {
     if head_dim > WIDE { 16 } else { 32 }
 }
 
-/// As [`super::full::forward`], with f16 rows and output. 1 launch.
+/// Does [`super::full::forward`] with f16 rows and output. 1 launch.
 pub(crate) fn forward(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
     launch::forward(rows, sizes, (OWN, DType::F16), forward_program)
 }
 
-/// As [`super::full::backward`], with f16 rows, output and gradients. `tables` (cos and sin, `[context, head_dim / 2]` each)
-/// have rotated q and k, and the kernel rotates their gradients back. 1 launch.
+/// Does [`super::full::backward`] with f16 rows, output and gradients. q and k were rotated by cos and sin, `[context, head_dim / 2]` each, and
+/// their gradients are rotated back. 1 launch.
 pub(crate) fn backward(
     dout: &CubeTensor,
     rows: &QkvRows<CubeTensor>,
@@ -61,7 +61,7 @@ pub(crate) fn backward(
 /// Returns the program for output and logarithms.
 fn forward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &["q", "k", "v", "out", "lse"];
-    // A tile's keys, then values: half as many of wide heads, so that two workgroups share a multiprocessor (see `matrix_cores`).
+    // A tile has keys, then values. Tiles of wide heads have half as many, so that two workgroups share a multiprocessor.
     let other = if shape.sizes.head_dim > 96 { 32 } else { 64 };
     let file = "attention/flash_attention_matrix_cores.wgsl";
     let rows = [other, other, OWN];
@@ -73,7 +73,7 @@ fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
     let buffers = &[
         "q", "k", "v", "dout", "out", "dq", "dk", "dv", "lse", "cos", "sin",
     ];
-    // Less padding where there is no more workgroup memory. Two teams' sums of 16 columns have to fit side by side.
+    // Wider heads leave less workgroup memory for padding. The sums of 16 columns of both teams have to fit side by side.
     let score_padding = match shape.sizes.head_dim {
         0..=96 => PADDING,
         97..=WIDE => PADDING / 2,
@@ -85,7 +85,7 @@ fn backward_program(shape: Shape) -> Program<Values<Numbers>> {
     program(file, shape, buffers, rows, score_padding)
 }
 
-/// Rows of scores are this many values apart, against bank conflicts.
+/// The number of values between rows of scores, against bank conflicts.
 const PADDING: usize = 8;
 
 /// Returns the program of a file. The three numbers of rows are those of the other side in one step, those of the other side in workgroup
@@ -126,6 +126,7 @@ mod tests {
     use crate::ops::gpu::check::{self, TestDevice};
     use crate::ops::gpu::format::converted;
 
+    /// Context, heads, key and value heads, and head width.
     const PROBLEMS: &[[usize; 4]] = &[
         [64, 4, 2, 32],
         [128, 2, 2, 64],
@@ -149,27 +150,27 @@ mod tests {
         }
     }
 
-    /// These are the head widths of the presets.
+    /// The head widths are those of the presets.
     #[test]
-    fn the_texts_of_shipped_heads_can_be_read() {
+    fn the_texts_of_shipped_heads_are_short_enough_to_read() {
         for sizes in problems(&[[64, 4, 2, 32], [128, 8, 4, 64], [512, 8, 4, 128]]) {
             assert!(valid(sizes, forward_program).lines().count() <= 195);
             assert!(valid(sizes, backward_program).lines().count() <= 380);
         }
     }
 
-    fn half(x: CubeTensor) -> CubeTensor {
+    fn to_f16(x: CubeTensor) -> CubeTensor {
         converted(x, DType::F16)
     }
 
-    fn full(x: CubeTensor) -> CubeTensor {
+    fn to_f32(x: CubeTensor) -> CubeTensor {
         converted(x, DType::F32)
     }
 
     /// Does the forward pass from f32 rows, as if q and k were already rotated.
     fn forward_from_f32(rows: &QkvRows<CubeTensor>, sizes: Heads) -> [CubeTensor; 2] {
-        let [out, lse] = forward(&rows.clone().map(half), sizes);
-        [full(out), lse]
+        let [out, lse] = forward(&rows.clone().map(to_f16), sizes);
+        [to_f32(out), lse]
     }
 
     /// Does the backward pass and rotates the gradients forward again, so that they belong to the given rows.
@@ -180,14 +181,15 @@ mod tests {
         lse: &CubeTensor,
         sizes: Heads,
     ) -> QkvRows<CubeTensor> {
-        let (rows, out) = (rows.clone().map(half), half(out.clone()));
+        let rows = rows.clone().map(to_f16);
+        let out = to_f16(out.clone());
         rotated_again(dout, sizes, |tables| {
-            backward(dout, &rows, &out, lse, tables.each_ref(), sizes).map(full)
+            backward(dout, &rows, &out, lse, tables.each_ref(), sizes).map(to_f32)
         })
     }
 
     #[test]
-    fn outputs_and_gradients_are_those_of_f32_up_to_the_rounding_of_operands() {
+    fn outputs_and_gradients_agree_with_f32_up_to_the_rounding_of_operands() {
         let Some(device) = TestDevice::any() else {
             return;
         };
@@ -215,8 +217,9 @@ mod tests {
             let [q, k, _] = sizes.widths();
             let wide = q + 2 * k;
             let mut packed = numbers(1, sizes.rows() * wide);
-            for (at, value) in packed.iter_mut().enumerate() {
-                let (row, column) = (at / wide % sizes.context, at % wide);
+            for (index, value) in packed.iter_mut().enumerate() {
+                let row = index / wide % sizes.context;
+                let column = index % wide;
                 let factor = match column {
                     _ if column < q => 4.0,
                     _ if column < q + k => 1.0 + (row / 32) as f32,

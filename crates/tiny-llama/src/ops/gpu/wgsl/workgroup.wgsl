@@ -1,5 +1,5 @@
-{# The function `name`: the sum of one value of each invocation, or the highest of them, for the whole workgroup. It needs
-   `shares`. 16 invocations combine some values each, then all combine what these 16 found: always in the same order. #}
+{# The function `name`: it gives every invocation the sum of one value of each, or the highest of them. It needs `shares`. First 16
+   invocations combine some values each. Then every invocation combines these 16 results, always in one order. #}
 {% macro over_workgroup(name, highest=false) %}
 {% macro combine(all, more) %}{{ all ~ " = max(" ~ all ~ ", " ~ more ~ ");" if highest else all ~ " += " ~ more ~ ";" }}{% endmacro %}
 fn {{ name }}(value: f32, lane: u32) -> f32 {

@@ -1,11 +1,11 @@
 //! One product on one thread, computed by the gemm crate.
 
-/// `out = a · b`, or `out += a · b` if it `adds`, by raw pointers: for parts of buffers that other threads write at the same time. a is
-/// m × k, b is k × n; a and b have strides (row, column), out has one between rows, and adjacent columns. Unless it `adds`, the old
-/// output is never read.
+/// Computes `out = a · b`, or `out += a · b` if it `adds`. It takes raw pointers, because other threads write other parts of the buffers at the
+/// same time. a is m × k, b is k × n. a and b have strides (row, column); out has a stride between rows, and adjacent columns. Unless it
+/// `adds`, the old output is never read.
 ///
 /// # Safety
-/// All of a, b and out are in bounds of live buffers, and nothing else writes a or b, or touches out, meanwhile.
+/// All of a, b and out are in bounds of live buffers. Meanwhile nothing else writes a or b, and nothing else reads or writes out.
 pub(crate) unsafe fn multiply(
     [m, n, k]: [usize; 3],
     (a, a_strides): (*const f32, (usize, usize)),

@@ -1,8 +1,8 @@
-//! Splits a product's output into tiles for the threads.
+//! How the output of a product is split into tiles for the threads.
 
 use std::ops::Range;
 
-/// The tiles of an output, which run in parallel. An element's sum does not depend on the tiles.
+/// The tiles of an m × n output. The sum of an element does not depend on the tiles.
 pub(super) struct Tiles {
     m: usize,
     n: usize,
@@ -11,9 +11,9 @@ pub(super) struct Tiles {
 }
 
 impl Tiles {
-    /// Below this many multiplications (about 10 µs) one thread computes the whole product.
+    /// The number of multiplications (about 10 µs) from which on a product is split.
     const SERIAL: usize = 1 << 20;
-    /// Tiles smaller than this square run at 0.9 of the speed or less.
+    /// The side of a square below which tiles run at 0.9 of the speed or less.
     const LEAST: usize = 128;
 
     pub(super) fn new(m: usize, n: usize, k: usize, threads: usize) -> Self {
@@ -28,11 +28,10 @@ impl Tiles {
         }
         // Four tiles per thread balance threads of different speeds; small products have fewer.
         while tiles.count() < 4 * threads {
-            let small = tiles.tile_rows.max(tiles.tile_columns) < 2 * Self::LEAST;
-            if small
-                && (tiles.count() >= threads
-                    || tiles.tile_rows.max(tiles.tile_columns) < Self::LEAST)
-            {
+            let side = tiles.tile_rows.max(tiles.tile_columns);
+            // Each thread should have a tile before tiles become small.
+            let is_enough = tiles.count() >= threads && side < 2 * Self::LEAST;
+            if is_enough || side < Self::LEAST {
                 break;
             }
             if tiles.tile_rows >= tiles.tile_columns {
@@ -48,29 +47,29 @@ impl Tiles {
         if self.m == 0 || self.n == 0 {
             return 0;
         }
-        cuts(self.m, self.tile_rows) * cuts(self.n, self.tile_columns)
+        parts(self.m, self.tile_rows) * parts(self.n, self.tile_columns)
     }
 
     /// Returns the rows and columns of tile number `tile`, which is below `count`.
-    pub(super) fn at(&self, tile: usize) -> [Range<usize>; 2] {
-        let across = cuts(self.n, self.tile_columns);
+    pub(super) fn range(&self, tile: usize) -> [Range<usize>; 2] {
+        let across = parts(self.n, self.tile_columns);
         [
-            part(tile / across, self.tile_rows, self.m),
-            part(tile % across, self.tile_columns, self.n),
+            range_of_part(tile / across, self.tile_rows, self.m),
+            range_of_part(tile % across, self.tile_columns, self.n),
         ]
     }
 }
 
-/// Returns the part `index` of `0..len`.
-fn part(index: usize, tile: usize, len: usize) -> Range<usize> {
-    let last = index + 1 == cuts(len, tile);
+/// Returns part `index` of `0..len`, which is cut into parts of `tile`.
+fn range_of_part(index: usize, tile: usize, len: usize) -> Range<usize> {
+    let last = index + 1 == parts(len, tile);
     let end = if last { len } else { (index + 1) * tile };
     index * tile..end
 }
 
-/// Returns how many tiles cover `len`. A very small rest is added to its neighbour, because the gemm crate adds single rows and columns in
-/// another order.
-fn cuts(len: usize, tile: usize) -> usize {
-    const SLIVER: usize = 8;
-    (len / tile + usize::from(len % tile >= SLIVER)).max(1)
+/// Returns the number of parts of `tile` that cover `len`. A very small rest is joined to the last part, because the gemm crate adds single rows
+/// and columns in another order.
+fn parts(len: usize, tile: usize) -> usize {
+    const SMALLEST_PART: usize = 8;
+    (len / tile + usize::from(len % tile >= SMALLEST_PART)).max(1)
 }

@@ -1,5 +1,5 @@
-//! What a product does with its result before it stores it, in place of a kernel of its own: the same for products in f32
-//! (`matmul`) and on matrix cores (`matrix_cores`).
+//! The work of the operation after a product that the product does when it stores its result, which saves a launch. Products in f32 (`full`) and
+//! on matrix cores (`matrix_cores`) have the same epilogues.
 
 use crate::ops::gpu::{empty_of, reduce};
 use crate::ops::linear::planner::{Parts, Problem};
@@ -9,20 +9,20 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use serde::Serialize;
 
-/// An epilogue is the operation after a product, with its inputs; see [`Store`].
+/// The operation after a product, with its inputs; see [`Store`].
 #[derive(Clone, Copy)]
 pub(crate) enum Epilogue<'a> {
     Plain,
-    /// This epilogue adds a matrix. For a norm that follows, it also stores x·gain and each block's sums of squares.
+    /// Adds a matrix. For a norm that follows, x·gain and the sums of squares of each block are stored, too.
     Onto(&'a CubeTensor, Option<&'a PartialNorm>),
-    /// This epilogue rotates by cos and sin.
+    /// Rotates by cos and sin.
     Rope([&'a CubeTensor; 2], Rotation),
     Swiglu,
-    /// This epilogue reads the output of [`Store::Swiglu`].
+    /// Does the backward pass of SwiGLU. The tensor is the output of [`Store::Swiglu`].
     SwigluBackward(&'a CubeTensor),
 }
 
-/// A store is what a product does with its result C `[n, m]`.
+/// How a product stores its result C `[n, m]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
 #[serde(tag = "name", rename_all = "snake_case")]
 pub(crate) enum Store {
@@ -30,7 +30,7 @@ pub(crate) enum Store {
     Plain,
     /// A matrix of C's shape is added.
     Onto {
-        /// This is true if a part of the norm that follows is stored, too.
+        /// True if a part of the norm that follows is stored, too.
         for_norm: bool,
     },
     /// The columns of C are rotated.
@@ -42,6 +42,7 @@ pub(crate) enum Store {
 }
 
 impl<'a> Epilogue<'a> {
+    /// Returns how the product stores its result.
     pub(crate) fn store(self) -> Store {
         match self {
             Self::Plain => Store::Plain,
@@ -58,20 +59,17 @@ impl<'a> Epilogue<'a> {
     pub(crate) fn buffers(self) -> Vec<&'a CubeTensor> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
-            Self::Onto(one, norm) => {
-                let of = |norm: &'a PartialNorm| [&norm.gain, &norm.scaled, &norm.squares];
-                [one]
-                    .into_iter()
-                    .chain(norm.into_iter().flat_map(of))
-                    .collect()
+            Self::Onto(added, None) => vec![added],
+            Self::Onto(added, Some(norm)) => {
+                vec![added, &norm.gain, &norm.scaled, &norm.squares]
             }
-            Self::SwigluBackward(one) => vec![one],
+            Self::SwigluBackward(gated) => vec![gated],
             Self::Rope(tables, _) => tables.to_vec(),
         }
     }
 
-    /// Returns the number of parts of a product's inner dimension where `wanted` parts would be best. A second launch can add parts only if
-    /// the epilogue is linear.
+    /// Returns the number of parts of a product's inner dimension if `wanted` parts would be best. A second launch can add parts only if the
+    /// epilogue is linear and stores nothing for a norm.
     pub(crate) fn splits(self, wanted: usize) -> usize {
         match self.store() {
             Store::Plain | Store::Onto { for_norm: false } => wanted,
@@ -88,7 +86,7 @@ impl<'a> Epilogue<'a> {
         }
     }
 
-    /// Returns what a product in `splits` parts stores itself. A second launch does the rest ([`finish`]).
+    /// Returns the epilogue that a product in `splits` parts applies itself. A second launch does the rest ([`finish`]).
     pub(crate) fn of_parts(self, splits: usize) -> Self {
         if splits == 1 { self } else { Self::Plain }
     }
@@ -109,25 +107,24 @@ pub(crate) fn finish<const N: usize>(
 }
 
 impl Store {
-    /// Returns true if the stored sum of two results is the stored result of their sum, with R added to one of them.
+    /// Returns true if parts of the result may be stored and added later, with R added once.
     pub(crate) fn is_linear(&self) -> bool {
         matches!(self, Self::Plain | Self::Onto { .. })
     }
 
-    /// Returns the names and elements of the buffers: tables, inputs with the elements `of` of the stored result, and what is written for a
-    /// norm.
-    pub(crate) fn buffers(&self, of: &'static str) -> Vec<(&'static str, &'static str)> {
+    /// Returns the names and the WGSL types of the elements of the store's buffers, apart from the result, whose elements are `element`.
+    pub(crate) fn buffers(&self, element: &'static str) -> Vec<(&'static str, &'static str)> {
         match self {
             Self::Plain | Self::Swiglu => Vec::new(),
-            Self::Onto { for_norm: false } => vec![("residual", of)],
+            Self::Onto { for_norm: false } => vec![("residual", element)],
             Self::Onto { for_norm: true } => vec![
-                ("residual", of),
+                ("residual", element),
                 ("gain", "vec4<f32>"),
                 ("scaled", "vec4<f16>"),
                 ("squares", "f32"),
             ],
             Self::Rope(_) => vec![("cos", "vec2<f32>"), ("sin", "vec2<f32>")],
-            Self::SwigluBackward => vec![("gated", of)],
+            Self::SwigluBackward => vec![("gated", element)],
         }
     }
 
@@ -136,13 +133,14 @@ impl Store {
         &self,
         dtype: DType,
         like: &CubeTensor,
-        p: &Problem,
+        problem: &Problem,
         splits: usize,
     ) -> CubeTensor {
+        let Problem { rows, columns, .. } = *problem;
         let shape = match self {
-            Self::Plain | Self::Onto { .. } | Self::Rope(_) => [splits * p.rows, p.columns],
-            Self::Swiglu => [3 * p.rows, p.columns / 2],
-            Self::SwigluBackward => [p.rows, 2 * p.columns],
+            Self::Plain | Self::Onto { .. } | Self::Rope(_) => [splits * rows, columns],
+            Self::Swiglu => [3 * rows, columns / 2],
+            Self::SwigluBackward => [rows, 2 * columns],
         };
         empty_of(dtype, like, shape)
     }

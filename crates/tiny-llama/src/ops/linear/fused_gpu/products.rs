@@ -1,4 +1,4 @@
-//! Products in one launch, each with its plan: in f32 (`full`) or on matrix cores (`matrix_cores`), whose files say what fills in their texts.
+//! The products of one launch, each with its plan. Their text is that of products in f32 (`full`) or on matrix cores (`matrix_cores`).
 
 use super::epilogue::{self, Epilogue, Store};
 use super::{full, matrix_cores};
@@ -12,16 +12,16 @@ use std::array::from_fn;
 use std::cmp::Reverse;
 use std::ops::Range;
 
-/// A product with its plan. Plans of one launch differ in the number of parts. On matrix cores they may also differ in the block, with
-/// equally many invocations.
+/// A product with its plan. The plans of one launch may differ in the number of parts. On matrix cores they may also differ in the block, but not
+/// in the number of invocations.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Product {
     pub problem: Problem,
     pub plan: Plan,
     pub store: Store,
-    /// These say how A and B are converted when they are staged.
+    /// How A and B are converted when they are staged.
     pub staged: [Staged; 2],
-    /// If A is x·gain of a norm that this product completes, the sums of squares of x's rows are in this many parts. Otherwise it is 0.
+    /// The number of parts of the sums of squares, if A is x·gain of a norm that this product completes; otherwise 0.
     pub norm_parts: usize,
 }
 
@@ -34,11 +34,12 @@ pub(super) enum Staged {
     Short,
     /// The operand is f32 and is rounded to f16.
     Rounded,
-    /// The operand is f32 and becomes two f16. Its largest magnitude is the largest of these values.
+    /// The operand is f32 and becomes two f16. Its largest magnitude is the largest of these values of the last buffer.
     Halves(Range<usize>),
 }
 
 impl Product {
+    /// Returns true if matrix cores compute the product.
     pub(super) fn on_cores(&self) -> bool {
         self.staged[0] != Staged::Full
     }
@@ -48,6 +49,7 @@ impl Product {
         self.plan.groups(&self.problem)
     }
 
+    /// Returns the number of workgroups.
     fn count(&self) -> usize {
         self.groups().iter().product()
     }
@@ -63,12 +65,13 @@ impl Product {
 
     /// Allocates the stored result, with the plan's parts, on the device of `like`.
     fn empty(&self, like: &CubeTensor) -> CubeTensor {
-        let dtype = match self.on_cores() && !self.store.is_linear() {
-            true => DType::F16,
-            false => DType::F32,
+        let dtype = if self.on_cores() && !self.store.is_linear() {
+            DType::F16
+        } else {
+            DType::F32
         };
-        let splits = self.plan.splits;
-        self.store.empty(dtype, like, &self.problem, splits)
+        self.store
+            .empty(dtype, like, &self.problem, self.plan.splits)
     }
 
     /// Returns the names and elements of the product's buffers.
@@ -88,7 +91,8 @@ pub(super) struct Products(pub Vec<Product>);
 impl Products {
     /// Returns the kernel of this launch.
     pub(super) fn program(self) -> Program<Self> {
-        let (first, count) = (&self.0[0], self.0.len());
+        let first = &self.0[0];
+        let count = self.0.len();
         let (file, name) = match (&first.staged[0], count) {
             (Staged::Full, _) => ("linear/matmul.wgsl", "matmul"),
             (Staged::Halves(_), 1) => (matrix_cores::FILE, "matmul_split_matrix_cores"),
@@ -103,9 +107,10 @@ impl Products {
         }
     }
 
+    /// Returns the number of workgroups of the launch along each axis.
     fn groups(&self) -> [usize; 3] {
         match &self.0[..] {
-            [one] => one.groups(),
+            [product] => product.groups(),
             several => wgsl::groups(several.iter().map(Product::count).sum()),
         }
     }
@@ -117,31 +122,41 @@ impl Products {
         }
         let [wide, ..] = self.groups();
         let mut begin = 0;
-        let each = self.0.iter().zip(bodies).map(|(product, body)| {
-            let (first, [x, y, _]) = (begin, product.groups());
-            begin += product.count();
-            let (both, indented) = (x * y, body.trim_end().replace("\n  ", "\n    "));
-            format!(
-                "if place < {begin}u {{
-    let at = place - {first}u;
-    let group = vec3<u32>(at % {x}u, at / {x}u % {y}u, at / {both}u);{indented}
+        let mut branches = Vec::new();
+        for (product, body) in self.0.iter().zip(bodies) {
+            let [x, y, _] = product.groups();
+            let xy = x * y;
+            let end = begin + product.count();
+            let indented = body.trim_end().replace("\n  ", "\n    ");
+            branches.push(format!(
+                "if place < {end}u {{
+    let at = place - {begin}u;
+    let group = vec3<u32>(at % {x}u, at / {x}u % {y}u, at / {xy}u);{indented}
   }}"
-            )
-        });
-        let each = each.collect::<Vec<_>>().join(" else ");
-        format!("  let place = id.y * {wide}u + id.x;\n  {each}")
+            ));
+            begin = end;
+        }
+        format!(
+            "  let place = id.y * {wide}u + id.x;\n  {}",
+            branches.join(" else ")
+        )
     }
 
-    /// Returns the buffers of one product after the other. A buffer's name ends with the number of its product.
+    /// Returns the buffers of all products, one product after the other. A buffer's name ends with the number of its product.
     pub(super) fn bindings(&self) -> Vec<Binding> {
-        let all = self.0.iter().enumerate().flat_map(|(n, product)| {
-            let buffers = product.buffers().into_iter();
-            buffers.map(move |(name, of)| Binding {
-                name: format!("{name}{n}"),
-                of,
-            })
-        });
-        all.collect()
+        let mut bindings = Vec::new();
+        for (n, product) in self.0.iter().enumerate() {
+            bindings.extend(
+                product
+                    .buffers()
+                    .into_iter()
+                    .map(|(name, element)| Binding {
+                        name: format!("{name}{n}"),
+                        element,
+                    }),
+            );
+        }
+        bindings
     }
 }
 
@@ -156,8 +171,8 @@ impl Serialize for Products {
     }
 }
 
-/// Computes A·B of each pair, stored by its epilogue. `product` makes the product with an index from what its first launch stores, in
-/// `splits` parts. `more` are the last buffers. This takes 1 launch, or 2 if there are parts to add.
+/// Computes A·B of each pair, in `splits` parts, stored by its epilogue. `product` makes the product with an index from the store of the first
+/// launch. `more` are the last buffers. This takes 1 launch, or 2 if there are parts to add.
 pub(super) fn multiply<const N: usize>(
     pairs: [[&CubeTensor; 2]; N],
     thens: [Epilogue; N],
@@ -168,15 +183,16 @@ pub(super) fn multiply<const N: usize>(
     let firsts: [Epilogue; N] = from_fn(|i| thens[i].of_parts(splits[i]));
     let products: [Product; N] = from_fn(|i| product(i, firsts[i].store()));
     let outs: [CubeTensor; N] = from_fn(|i| products[i].empty(pairs[i][0]));
-    // Workgroups start in order, so the longer ones come first.
+    // Workgroups start in order, so those that take longest come first.
     let mut order: [usize; N] = from_fn(|i| i);
     order.sort_by_key(|i| Reverse(products[*i].length()));
-    let buffers = order.iter().flat_map(|i| {
-        let [a, b] = pairs[*i];
-        let own = [a, b, &outs[*i]].into_iter();
-        own.chain(firsts[*i].buffers())
-    });
-    let buffers: Vec<&CubeTensor> = buffers.chain(more.iter().copied()).collect();
+    let mut buffers: Vec<&CubeTensor> = Vec::new();
+    for i in order {
+        let [a, b] = pairs[i];
+        buffers.extend([a, b, &outs[i]]);
+        buffers.extend(firsts[i].buffers());
+    }
+    buffers.extend(more);
     let all = Products(order.map(|i| products[i].clone()).to_vec());
     let groups = all.groups();
     wgsl::launch(all.program(), groups, &buffers);

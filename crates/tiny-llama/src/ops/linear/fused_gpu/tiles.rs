@@ -1,4 +1,4 @@
-//! The tiles of the planner's table on one product, each to be measured: `benches/tiles.rs`.
+//! Runs of one product with each tile of the planner's table, which `benches/tiles.rs` measures.
 
 use super::{by_plans, planner};
 use crate::ops::format::Format;
@@ -11,9 +11,9 @@ use burn::tensor::{DType, Device, Tensor, TensorData};
 
 /// A run of one product with one tile.
 pub struct TileRun {
-    /// The name tells the tile, the slices of a step, and the parts of the inner dimension.
+    /// The sizes of the tile, the number of slices of a step, and the number of parts of the inner dimension.
     pub name: String,
-    /// This is true if the planner chooses this tile.
+    /// True if the planner chooses this tile.
     pub planned: bool,
     launch: Box<dyn Fn()>,
 }
@@ -25,8 +25,8 @@ impl TileRun {
     }
 }
 
-/// Returns a run for every tile that a GPU allows for a product of these sizes (rows, columns, inner dimension), in several numbers of
-/// parts. The last argument says whether A and B are stored transposed.
+/// Returns runs of a product of these sizes (rows, columns, inner dimension) for every tile that the device allows, each in several numbers of
+/// parts. A and B may be stored transposed.
 pub fn tile_runs(
     device: &Device,
     format: Format,
@@ -46,24 +46,23 @@ pub fn tile_runs(
     });
     let planner = planner(&[problem], format, &a);
     let planned = planner.planned(&problem);
-    let runs = planner.candidates(&problem).into_iter().map(|plan| {
-        let (a, b) = (a.clone(), b.clone());
-        TileRun {
-            name: format!(
-                "{:?}, step {}, {} slices, {} parts",
-                plan.tile, plan.step, plan.slices, plan.splits
-            ),
-            planned: plan == planned,
-            launch: Box::new(move || {
-                drop(by_plans(
-                    planner,
-                    [plan],
-                    [[&a, &b]],
-                    [Epilogue::Plain],
-                    [problem],
-                ));
-            }),
-        }
-    });
-    runs.collect()
+    planner
+        .candidates(&problem)
+        .into_iter()
+        .map(|plan| {
+            let a = a.clone();
+            let b = b.clone();
+            TileRun {
+                name: format!(
+                    "{:?}, step {}, {} slices, {} parts",
+                    plan.tile, plan.step, plan.slices, plan.splits
+                ),
+                planned: plan == planned,
+                launch: Box::new(move || {
+                    let then = [Epilogue::Plain];
+                    drop(by_plans(planner, [plan], [[&a, &b]], then, [problem]));
+                }),
+            }
+        })
+        .collect()
 }

@@ -1,4 +1,4 @@
-//! Products on matrix cores beside products in f64, and the texts.
+//! Products on matrix cores against products in f64, and their texts.
 
 use super::*;
 use crate::ops::cpu::format::nearest;
@@ -16,6 +16,7 @@ use burn::tensor::DType;
 use burn_cubecl::tensor::CubeTensor;
 use protocol::config::{Precision, Preset, RunConfig};
 
+/// Computes A·B on matrix cores, in f16 or with f32 as two halves.
 fn multiply(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem, halves: bool) -> CubeTensor {
     let format = if halves {
         Format::Split
@@ -27,8 +28,8 @@ fn multiply(pair: [&CubeTensor; 2], then: Epilogue, problem: Problem, halves: bo
 
 #[test]
 fn every_text_is_valid_wgsl() {
-    let heads = [[1024, 1000, 512], [4096, 1000, 1024]];
-    let heads = heads.map(|sizes| Problem::new(sizes, false, true));
+    let heads =
+        [[1024, 1000, 512], [4096, 1000, 1024]].map(|sizes| Problem::new(sizes, false, true));
     for problem in problems().into_iter().chain(heads) {
         let split = [Staged::Halves(0..1), Staged::Halves(1..300)];
         let short = [Staged::Short, Staged::Short];
@@ -61,16 +62,18 @@ fn every_text_is_valid_wgsl() {
                 b_transposed: false,
                 ..problem
             };
-            let plans = planner.pair(&[problem, transposed]);
-            let products = plans.into_iter().zip([problem, transposed]);
-            let products = products.map(|(plan, problem)| Product {
-                problem,
-                plan,
-                store: Store::Plain,
-                staged: staged.clone(),
-                norm_parts: 0,
-            });
-            check::valid_wgsl(&Products(products.collect()).program().text());
+            let pair = planner
+                .pair(&[problem, transposed])
+                .into_iter()
+                .zip([problem, transposed])
+                .map(|(plan, problem)| Product {
+                    problem,
+                    plan,
+                    store: Store::Plain,
+                    staged: staged.clone(),
+                    norm_parts: 0,
+                });
+            check::valid_wgsl(&Products(pair.collect()).program().text());
         }
     }
 }
@@ -80,7 +83,9 @@ fn shipped() -> Vec<(String, Problem, Store, bool)> {
     let mut all = Vec::new();
     for preset in [Preset::Tiny, Preset::Small, Preset::Medium] {
         let RunConfig { model, train, .. } = RunConfig::preset(preset);
-        let (n, d, ffn) = (train.batch * train.context, model.hidden, model.ffn);
+        let n = train.batch * train.context;
+        let d = model.hidden;
+        let ffn = model.ffn;
         let head_dim = d / model.heads;
         let keys = head_dim * model.kv_heads;
         let rope = |columns, rotated| {
@@ -127,7 +132,7 @@ fn the_text_of_a_shipped_product_is_as_long_as_one_written_by_hand() {
         let has_edges = problem.is_ragged(product.plan.tile);
         let text = Products(vec![product]).program().text();
         check::valid_wgsl(&text);
-        // The work of a norm before or behind the product and loads past its edges come with lines of their own.
+        // A norm before or behind the product, and loads past its edges, need more lines.
         let norm = with_norm || store == Store::Onto { for_norm: true };
         let most = 150 + if norm { 55 } else { 0 } + if has_edges { 30 } else { 0 };
         let lines = text.lines().count();
@@ -148,6 +153,7 @@ fn rotation(problem: &Problem) -> Rotation {
     }
 }
 
+/// Returns problems with whole blocks and with edges, in all transpositions that a training has.
 fn problems() -> Vec<Problem> {
     let sizes = [
         [128, 128, 64],
@@ -157,10 +163,10 @@ fn problems() -> Vec<Problem> {
         [2048, 1024, 64],
     ];
     let transposed = [(false, true), (false, false), (true, false)];
-    let all = sizes
+    sizes
         .iter()
-        .flat_map(|size| transposed.map(|(a, b)| Problem::new(*size, a, b)));
-    all.collect()
+        .flat_map(|size| transposed.map(|(a, b)| Problem::new(*size, a, b)))
+        .collect()
 }
 
 #[test]
@@ -178,15 +184,19 @@ fn products_agree_with_the_definition() {
             inner,
             ..
         } = problem;
-        let (a, b) = (numbers(1, rows * inner), numbers(2, inner * columns));
-        // Values as small as gradients, and larger than any f16: the scale brings them into f16's range.
+        let a = numbers(1, rows * inner);
+        let b = numbers(2, inner * columns);
+        // The values are as small as gradients, and larger than any f16. The scale of halves brings them into the range of f16.
         let small: Vec<f32> = a.iter().map(|x| x * 1e-9).collect();
         let large: Vec<f32> = b.iter().map(|x| x * 1e7).collect();
         let residual = numbers(3, rows * columns);
         let added = device.tensor(&residual, [rows, columns]);
         let want = |a: &[f32], b: &[f32]| -> Vec<f32> {
-            let product = definition(&problem, a, b).into_iter().zip(&residual);
-            product.map(|(x, r)| (x + f64::from(*r)) as f32).collect()
+            check::product(&problem, a, b)
+                .into_iter()
+                .zip(&residual)
+                .map(|(x, r)| (x + f64::from(*r)) as f32)
+                .collect()
         };
         let on_device =
             |a: &[f32], b: &[f32]| [a, b].map(|values| device.tensor(values, [values.len()]));
@@ -203,22 +213,27 @@ fn products_agree_with_the_definition() {
         let plan = CORES.one(&problem, Parts::Launch);
         if plan.splits == 1 {
             let gain = numbers(4, columns);
-            let on_gpu = device.tensor(&gain, [1, columns]);
+            let gain_tensor = device.tensor(&gain, [1, columns]);
             let [blocks, ..] = plan.groups(&problem);
-            let partial = PartialNorm::empty(on_gpu, blocks, [rows, columns]);
+            let partial = PartialNorm::empty(gain_tensor, blocks, [rows, columns]);
             let then = Epilogue::Onto(&added, Some(&partial));
             multiply([&x, &y], then, problem, false);
             let stored = want(&a16, &b16);
-            let gains = gain.iter().cycle();
-            let want: Vec<f32> = stored.iter().zip(gains).map(|(x, g)| x * g).collect();
+            let want: Vec<f32> = stored
+                .iter()
+                .zip(gain.iter().cycle())
+                .map(|(x, g)| x * g)
+                .collect();
             let PartialNorm {
                 scaled, squares, ..
             } = partial;
             let got = device.read(&converted(scaled, DType::F32));
             check::close(&format!("{problem:?}, scaled"), &got, &want, 1e-3);
-            let of_row = |row: &[f32]| row.iter().map(|x| x * x).sum();
-            let want: Vec<f32> = stored.chunks(columns).map(of_row).collect();
-            let got = sum(&device.read(&squares), rows);
+            let want: Vec<f32> = stored
+                .chunks(columns)
+                .map(|row| row.iter().map(|x| x * x).sum())
+                .collect();
+            let got = sum_of_parts(&device.read(&squares), rows);
             check::close(&format!("{problem:?}, squares"), &got, &want, 1e-4);
         }
         let then = Epilogue::Onto(&added, None);
@@ -231,32 +246,45 @@ fn products_agree_with_the_definition() {
             let got = device.read(&multiply([&x, &y], then, problem, true));
             check::close(&format!("{problem:?}, split"), &got, &want(a, b), 1e-6);
             if b == &large {
-                alike(&device, [&x, &y], true, problem, 1e-6);
+                check_pairs(&device, [&x, &y], true, problem, 1e-6);
             }
         }
-        alike(&device, [&x, &y], false, problem, 1e-5);
+        check_pairs(&device, [&x, &y], false, problem, 1e-5);
     }
 }
 
-/// Returns the sum of matrices of `size` values.
-fn sum(parts: &[f32], size: usize) -> Vec<f32> {
+/// Returns the sum of parts of `size` values each.
+fn sum_of_parts(parts: &[f32], size: usize) -> Vec<f32> {
     assert!(parts.len().is_multiple_of(size));
-    let of = |at: usize| parts.iter().skip(at).step_by(size).sum();
-    (0..size).map(of).collect()
+    (0..size)
+        .map(|index| parts.iter().skip(index).step_by(size).sum())
+        .collect()
 }
 
-/// Asserts that two products in one launch, split or whole, give what each gives alone.
-fn alike(device: &TestDevice, pair: [&CubeTensor; 2], halves: bool, problem: Problem, off: f32) {
+/// Asserts that each of two products in one launch, in parts or whole, gives the result of the product alone, within `off`.
+fn check_pairs(
+    device: &TestDevice,
+    pair: [&CubeTensor; 2],
+    halves: bool,
+    problem: Problem,
+    off: f32,
+) {
     let alone = device.read(&multiply(pair, Epilogue::Plain, problem, halves));
-    let of_halves = |plan: &Plan| plan.subgroup > 1 && (plan.slices == 1) == halves;
-    let of = |tile| plans().find(|plan| plan.tile == tile && of_halves(plan));
-    let [middle, small] = [(64, 128), (64, 64)].map(|tile| of(tile).expect("in the table"));
+    // Of the plans for matrix cores, those of halves have no slices.
+    let fits_format = |plan: &Plan| plan.subgroup > 1 && (plan.slices == 1) == halves;
+    let [middle, small] = [(64, 128), (64, 64)].map(|tile| {
+        plans()
+            .find(|plan| plan.tile == tile && fits_format(plan))
+            .expect("the tile is in the table")
+    });
     let large = plans().find(|plan| plan.block == (64, 64) && plan.subgroup > 1);
     let in_parts = |plan: Plan| plan.in_parts(2, &problem);
-    let others = large.into_iter().filter(|_| !halves).chain([small]);
-    let alike = others.map(|plan| [plan, in_parts(plan)]);
-    for plans in alike.chain([[small, in_parts(middle)]]) {
-        for plans in [plans, [plans[1], plans[0]]] {
+    let mut pairs_of_plans = vec![[small, in_parts(small)], [small, in_parts(middle)]];
+    if !halves && let Some(large) = large {
+        pairs_of_plans.push([large, in_parts(large)]);
+    }
+    for [first, second] in pairs_of_plans {
+        for plans in [[first, second], [second, first]] {
             let planner = Planner::Cores { halves };
             let thens = [Epilogue::Plain; 2];
             for got in by_plans(planner, plans, [pair; 2], thens, [problem; 2]) {
@@ -265,36 +293,4 @@ fn alike(device: &TestDevice, pair: [&CubeTensor; 2], halves: bool, problem: Pro
             }
         }
     }
-}
-
-/// Returns A·B, summed in f64.
-fn definition(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
-    let Problem {
-        rows,
-        columns,
-        inner,
-        a_transposed,
-        b_transposed,
-    } = *problem;
-    let x = |i: usize, k: usize| {
-        a[if a_transposed {
-            k * rows + i
-        } else {
-            i * inner + k
-        }]
-    };
-    let y = |k: usize, j: usize| {
-        b[if b_transposed {
-            j * inner + k
-        } else {
-            k * columns + j
-        }]
-    };
-    let places = (0..rows).flat_map(|i| (0..columns).map(move |j| (i, j)));
-    places
-        .map(|(i, j)| {
-            let products = (0..inner).map(|k| f64::from(x(i, k)) * f64::from(y(k, j)));
-            products.sum()
-        })
-        .collect()
 }
