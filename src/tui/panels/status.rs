@@ -82,7 +82,7 @@ fn lines(app: &App, theme: &Theme, width: u16) -> Vec<Line<'static>> {
     }
     let course_text = |marker: &str, text: &str| {
         let place = (app, theme, width.saturating_sub(1));
-        told_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
+        lines_as_found(place, (marker, theme.badge), text.trim(), theme.strong)
     };
     if let Some((beat, cue)) = app.beat().zip(app.cue()) {
         let mut lines = match large_sentence(app, width) {
