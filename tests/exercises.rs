@@ -307,7 +307,7 @@ fn good_and_bad_are_told_apart_without_colour() {
 }
 
 #[test]
-fn an_exercise_is_opened_checked_and_left_beside_the_run() {
+fn an_open_exercise_pauses_the_run_and_leaving_it_resumes_the_run() {
     let mut app = begin();
     let effects = open(&mut app, "k01");
     let device = "vulkan-cpu".to_owned();
@@ -330,9 +330,9 @@ fn an_exercise_is_opened_checked_and_left_beside_the_run() {
     let effects = act(&mut app, Action::NextStage);
     assert!(effects.contains(&Effect::LeaveExercise));
     assert_eq!(app.exercise().map(|exercise| exercise.label()), Some("k02"));
-    let goes_on = Effect::Send(Command::Resume);
-    let left = act(&mut app, Action::Stage(1));
-    assert_eq!(left, vec![Effect::LeaveExercise, goes_on]);
+    let resume = Effect::Send(Command::Resume);
+    let effects = act(&mut app, Action::Stage(1));
+    assert_eq!(effects, vec![Effect::LeaveExercise, resume]);
     assert!(app.exercise().is_none());
 }
 

@@ -176,12 +176,15 @@ fn read_test(file: &TomlFile<'_>, path: &str, raw: &CheckToml) -> Result<Test, F
         .into_iter()
         .filter_map(|(key, test)| Some((key, test?)));
     let Some((first, test)) = given.next() else {
-        let message = "a check needs one of `within`, `at-least`, `at-most`, `above`, `below`";
-        return Err(file.fault(path, format!("{message}; write one of them")));
+        let message = "a check of a figure has no condition; \
+                       write one of `within`, `at-least`, `at-most`, `above`, `below`";
+        return Err(file.fault(path, message));
     };
     if let Some((second, _)) = given.next() {
-        let message = format!("a check has one condition, this has `{first}` and `{second}`");
-        return Err(file.fault(&at(second), format!("{message}; write two checks")));
+        let message = format!(
+            "a check has one condition, this has `{first}` and `{second}`; write two checks"
+        );
+        return Err(file.fault(&at(second), message));
     }
     if let Some(Target::Named(name)) = test.target() {
         let known = match name.strip_prefix("formula.") {

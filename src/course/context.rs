@@ -215,7 +215,7 @@ impl CourseContext {
             (None, Some(edit)) => (edit.path.clone(), edit.config.clone()),
             (None, None) => return Ok((NamedConfig::broken(stage, preset), None)),
         };
-        if let Some(preset) = preset.filter(|preset| *preset != config.preset) {
+        if let Some(preset) = preset {
             config = at_preset(&config, preset);
         }
         let custom = NamedConfig::of_stage(stage, "custom", config);

@@ -100,13 +100,10 @@ impl Course {
     /// Returns true if no stage or exercise has this id. Otherwise the id is reported as a problem of the file at `path`. Progress is kept
     /// by id, so a stage and an exercise cannot have the same id.
     fn is_free(&self, loader: &Loader<'_>, id: &str, path: &str, line: usize) -> bool {
-        let stages = self.stages.iter().map(|stage| (&stage.id, &stage.path));
-        let exercises = self
-            .exercises
-            .iter()
-            .map(|exercise| (&exercise.id, &exercise.path));
-        let other = stages.chain(exercises).find(|(taken, _)| *taken == id);
-        if let Some((_, other)) = other {
+        let stage = self.stage_by_id(id).map(|stage| &stage.path);
+        let exercise = self.exercise_by_id(id).map(|exercise| &exercise.path);
+        let other = stage.or(exercise);
+        if let Some(other) = other {
             let message = format!("id `{id}` is taken by `{other}`; choose another");
             loader.report_at(path, line, message);
         }

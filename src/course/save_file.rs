@@ -166,7 +166,7 @@ impl ProgressChange {
 /// The quality of the learner's predictions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Calibration {
-    /// The number of choices in passed stages. In other stages the score would tell the answer.
+    /// The number of choices in passed stages. In other stages the score would reveal the answer.
     pub answered: u32,
     /// The number of these choices that were right.
     pub right: u32,

@@ -1,4 +1,5 @@
-//! Reads the files of a course, from the binary itself or from a folder. No path and no link may lead out of that folder.
+//! Reads the files of a course, such as `exercises/02-strides/stage.toml`, from the binary itself or from a folder. No path and no link may
+//! lead out of that folder.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -30,8 +31,10 @@ impl CourseFiles {
     pub fn folder(path: &Path) -> Result<Self, FileError> {
         let shown = sanitize::one_line(&path.display().to_string());
         let root = path.canonicalize().map_err(|error| {
-            let message = "name a folder with exercises/ and lessons/ in it";
-            FileError::new(&shown, 0, format!("cannot be read: {error}; {message}"))
+            let message = format!(
+                "cannot be read: {error}; name a folder with exercises/ and lessons/ in it"
+            );
+            FileError::new(&shown, 0, message)
         })?;
         if !root.join("exercises").is_dir() {
             let message =
@@ -86,7 +89,7 @@ impl CourseFiles {
         Ok(found)
     }
 
-    /// Returns true if there is such a file, or something else with its name.
+    /// Returns true if a file of the course, or something else, has this path.
     pub fn exists(&self, path: &str) -> bool {
         inside(path)
             && match self {
@@ -163,7 +166,7 @@ impl<'a> Loader<'a> {
         read.map_err(|error| self.report(error)).ok()
     }
 
-    /// Reads a file of the course, or returns the text that stands in its place.
+    /// Returns the text of a file of the course, or its replacement.
     pub fn text(&self, path: &str) -> Result<String, FileError> {
         match self.replacements.get(path) {
             Some(text) => Ok(text.clone()),

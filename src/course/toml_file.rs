@@ -276,13 +276,16 @@ fn clean(
             "is not finite; write a number"
         }
         DeValue::Array(list) => {
-            let mut entries = list.iter_mut();
-            return entries.try_for_each(|entry| clean(loader, shown, source, "", entry));
+            for entry in list.iter_mut() {
+                clean(loader, shown, source, "", entry)?;
+            }
+            return Ok(());
         }
         DeValue::Table(table) => {
-            let mut entries = table.iter_mut();
-            return entries
-                .try_for_each(|(key, value)| clean(loader, shown, source, key.get_ref(), value));
+            for (key, value) in table {
+                clean(loader, shown, source, key.get_ref(), value)?;
+            }
+            return Ok(());
         }
         _ => return Ok(()),
     };

@@ -47,12 +47,11 @@ pub fn stage_trials(
             let name = format!("{} {}, {side}", stage.number, stage.id);
             tried.push(CourseTrial::new(name, found));
         };
-        let pair = match compare.as_mut() {
-            None => None,
-            Some(compare) => compare(&stage.broken, &stage.fixed)
+        let pair = compare.as_mut().and_then(|compare| {
+            compare(&stage.broken, &stage.fixed)
                 .map_err(|error| add("comparison", (Some(false), error)))
-                .ok(),
-        };
+                .ok()
+        });
         for (name, config) in [("starter", &stage.broken), ("solution", &stage.fixed)] {
             let is_starter = name == "starter";
             // A pair compares the starter with the solution, so it says nothing about the starter alone.
@@ -84,12 +83,12 @@ fn range(stage: &Stage, solution: &Finished, pair: Option<&Pair>) -> Option<Tria
         variant: "fixed".to_owned(),
         ..solution.clone()
     };
-    let known = FigureSources {
+    let sources = FigureSources {
         slots: [None, Some(fixed)],
         pair,
         ..FigureSources::none(&stage.fixed)
     };
-    let truth = number(&estimate.of, &known)?;
+    let truth = number(&estimate.of, &sources)?;
     let place = estimate.gives_away(truth);
     let detail = format!(
         "{} is {}, {} from {} to {}",

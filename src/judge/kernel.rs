@@ -262,7 +262,7 @@ fn finding(report: &KernelReport, job: &KernelJob, check: &KernelCheck) -> Found
     }
 }
 
-/// Judges the number of invocations in a workgroup, as far as they store outputs at the same time.
+/// Judges the number of invocations in a workgroup that store outputs at the same time.
 fn invocations(report: &KernelReport, job: &KernelJob, least: f64) -> Found {
     let sizes = report.files.iter().filter_map(|result| {
         let workgroup = result.facts?.workgroup;

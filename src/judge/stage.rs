@@ -20,19 +20,15 @@ pub struct StageFacts<'a> {
 }
 
 /// Judges every criterion of the stage.
-pub fn evaluate(stage: &Stage, measured: StageFacts<'_>) -> StageReport {
-    let config = measured.config.unwrap_or(&stage.fixed);
-    let scope = measured.config.map(|config| scope(stage, config));
-    let mut lines = Vec::from_iter(scope);
-    for check in &stage.checks {
-        lines.push(judge(
-            check,
-            measured,
-            config,
-            stage.steps,
-            stage.quiz.len(),
-        ));
-    }
+pub fn evaluate(stage: &Stage, facts: StageFacts<'_>) -> StageReport {
+    let judge = Judge {
+        facts,
+        config: facts.config.unwrap_or(&stage.fixed),
+        steps: stage.steps,
+        questions: stage.quiz.len(),
+    };
+    let mut lines = Vec::from_iter(facts.config.map(|config| scope(stage, config)));
+    lines.extend(stage.checks.iter().map(|check| judge.line(check)));
     StageReport {
         stage: stage.id.clone(),
         lines,
@@ -55,92 +51,96 @@ fn scope(stage: &Stage, config: &RunConfig) -> CriterionResult {
 
 /// Judges one criterion of a detective exercise by its recorded run alone.
 pub(super) fn recorded(check: &Check, config: &RunConfig, run: &Finished) -> CriterionResult {
-    let measured = StageFacts {
+    let facts = StageFacts {
         config: Some(config),
         finished: Some(run),
         ..StageFacts::default()
     };
-    judge(check, measured, config, 0, 0)
-}
-
-/// Judges a criterion. `config` is the configuration for formulas, `steps` the number of steps after which the last loss counts, and
-/// `questions` the number of questions in the quiz.
-fn judge(
-    check: &Check,
-    measured: StageFacts<'_>,
-    config: &RunConfig,
-    steps: u64,
-    questions: usize,
-) -> CriterionResult {
-    let run = measured.finished;
-    let known = MeasuredRun { config, run };
-    let wanted = check.test == Test::Present;
-    let (asked, found) = match &check.metric {
-        Metric::Figure(name) => {
-            let decimals = metric::decimals_and_unit(name).0.min(4);
-            let asked = format!("{name} {}", known.asked(&check.test, decimals));
-            (asked, known.figure(name, check, measured, steps))
-        }
-        Metric::Ratio => {
-            let asked = known.asked(&check.test, 2);
-            let found = match measured.pair.filter(|pair| pair.n > 0) {
-                Some(pair) => known.ratio(pair, check),
-                None => not_measured("needs a paired comparison"),
-            };
-            (format!("ratio, its whole interval {asked}"), found)
-        }
-        Metric::Lint(name) => {
-            let word = |is_present| if is_present { "present" } else { "absent" };
-            let found = match run.filter(|run| run.steps > 0) {
-                Some(run) => {
-                    let is_present = run.lints.iter().any(|lint| lint.name == *name);
-                    (word(is_present).to_owned(), Some(is_present == wanted))
-                }
-                None => not_measured("no run yet"),
-            };
-            (format!("lint `{name}` {}", word(wanted)), found)
-        }
-        Metric::Part(part) => {
-            let found = match run.and_then(|run| metric::has_part(run, part)) {
-                Some(true) => ("there".to_owned(), Some(wanted)),
-                Some(false) => ("not there".to_owned(), Some(!wanted)),
-                None => not_measured("no step was profiled"),
-            };
-            let place = if wanted { "in" } else { "not in" };
-            (format!("`{part}` {place} the kernel list"), found)
-        }
-        Metric::Quiz => {
-            let found = match measured.quiz_right {
-                Some(right) => (format!("{right} of {questions}"), Some(right >= questions)),
-                None => not_measured("not answered yet"),
-            };
-            (format!("all {questions} questions answered rightly"), found)
-        }
+    let judge = Judge {
+        facts,
+        config,
+        steps: 0,
+        questions: 0,
     };
-    CriterionResult {
-        optional: check.optional,
-        ..CriterionResult::new(&check.name, asked, found)
-    }
+    judge.line(check)
 }
 
-/// A configuration and its run, from which targets and figures are read.
+/// The facts by which criteria are judged, and the settings of the stage.
 #[derive(Clone, Copy)]
-struct MeasuredRun<'a> {
+struct Judge<'a> {
+    facts: StageFacts<'a>,
+    /// The configuration from which formulas are computed.
     config: &'a RunConfig,
-    run: Option<&'a Finished>,
+    /// The number of steps after which the last loss counts.
+    steps: u64,
+    /// The number of questions in the quiz.
+    questions: usize,
 }
 
-impl MeasuredRun<'_> {
-    fn figure(self, name: &str, check: &Check, measured: StageFacts<'_>, steps: u64) -> Found {
-        let Some(run) = self.run else {
+impl Judge<'_> {
+    /// Judges one criterion.
+    fn line(self, check: &Check) -> CriterionResult {
+        let run = self.facts.finished;
+        let questions = self.questions;
+        let wanted = check.test == Test::Present;
+        let (asked, found) = match &check.metric {
+            Metric::Figure(name) => {
+                let decimals = metric::decimals_and_unit(name).0.min(4);
+                let asked = format!("{name} {}", self.asked(&check.test, decimals));
+                (asked, self.figure(name, check))
+            }
+            Metric::Ratio => {
+                let asked = self.asked(&check.test, 2);
+                let found = match self.facts.pair.filter(|pair| pair.n > 0) {
+                    Some(pair) => self.ratio(pair, check),
+                    None => not_measured("needs a paired comparison"),
+                };
+                (format!("ratio, its whole interval {asked}"), found)
+            }
+            Metric::Lint(name) => {
+                let word = |is_present| if is_present { "present" } else { "absent" };
+                let found = match run.filter(|run| run.steps > 0) {
+                    Some(run) => {
+                        let is_present = run.lints.iter().any(|lint| lint.name == *name);
+                        (word(is_present).to_owned(), Some(is_present == wanted))
+                    }
+                    None => not_measured("no run yet"),
+                };
+                (format!("lint `{name}` {}", word(wanted)), found)
+            }
+            Metric::Part(part) => {
+                let found = match run.and_then(|run| metric::has_part(run, part)) {
+                    Some(true) => ("there".to_owned(), Some(wanted)),
+                    Some(false) => ("not there".to_owned(), Some(!wanted)),
+                    None => not_measured("no step was profiled"),
+                };
+                let place = if wanted { "in" } else { "not in" };
+                (format!("`{part}` {place} the kernel list"), found)
+            }
+            Metric::Quiz => {
+                let found = match self.facts.quiz_right {
+                    Some(right) => (format!("{right} of {questions}"), Some(right >= questions)),
+                    None => not_measured("not answered yet"),
+                };
+                (format!("all {questions} questions answered rightly"), found)
+            }
+        };
+        CriterionResult {
+            optional: check.optional,
+            ..CriterionResult::new(&check.name, asked, found)
+        }
+    }
+
+    /// Judges a figure of the run.
+    fn figure(self, name: &str, check: &Check) -> Found {
+        let Some(run) = self.facts.finished else {
             return not_measured("no run yet");
         };
-        if name == "parity" && measured.config.is_some_and(RunConfig::is_reference) {
+        if name == "parity" && self.facts.config.is_some_and(RunConfig::is_reference) {
             return ("0, this is the reference itself".to_owned(), Some(true));
         }
-        let ends = run.loss_last.0;
-        if name == "loss_last" && ends.is_finite() && run.steps < steps {
-            return not_measured(format!("{} of {steps} steps", run.steps));
+        if name == "loss_last" && run.loss_last.0.is_finite() && run.steps < self.steps {
+            return not_measured(format!("{} of {} steps", run.steps, self.steps));
         }
         let Some(found) = metric::value(name, run) else {
             return not_measured("this run did not measure it");
@@ -180,7 +180,7 @@ impl MeasuredRun<'_> {
             Target::Named(name) => match name.strip_prefix("formula.") {
                 Some(name) => Some((formula::find(name)?.value)(self.config)),
                 None if name == "ln_vocab" => Some(self.config.ln_vocab()),
-                None => metric::value(name, self.run?),
+                None => metric::value(name, self.facts.finished?),
             },
         }
     }

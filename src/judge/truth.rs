@@ -102,7 +102,7 @@ fn order(configs: &Configs, found: &SweepRuns) -> Option<MeasuredAnswer> {
     Some((figures.join(", "), Some(order)))
 }
 
-/// Returns whether the value `of` is refused, or faster or slower than the first value.
+/// Compares the value `of` with the first value: it is refused by the device, faster, slower or the same.
 fn speed(found: &SweepRuns, of: &str) -> Option<MeasuredAnswer> {
     let point = found.points.iter().find(|point| point.value == of)?;
     if let Err(why) = &point.run {

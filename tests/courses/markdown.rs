@@ -1,58 +1,103 @@
 //! A lesson's Markdown becomes sections with blocks.
 
-use perflings::course::{SectionKind, TextBlock, TextSpan, lesson};
+use perflings::course::{LessonSection, SectionKind, TextBlock, TextSpan, lesson};
+
+const SOURCE: &str = "\
+# The title of the stage
+
+## Why <!-- why -->
+
+A **b** *c* `d` {{run.loss_first}} [e](f.md) <kbd>t</kbd>
+
+- one
+  - two
+
+1. x
+2. y
+
+```text
+z
+```
+
+> q
+
+| a | b |
+|---|---|
+| 1 | {{ln_vocab}} |
+
+---
+";
+
+/// Returns the only section of the lesson.
+fn section() -> LessonSection {
+    let parsed = lesson::parse(SOURCE, "x.md");
+    assert_eq!(parsed.problems, []);
+    let [section] = &parsed.lesson.sections[..] else {
+        panic!("{:?}", parsed.lesson)
+    };
+    section.clone()
+}
 
 #[test]
-fn markdown_becomes_blocks() {
-    let source = "# T\n\n## Why <!-- why -->\n\nA **b** *c* `d` {{run.loss_first}} [e](f.md) <kbd>t</kbd>\n\n- one\n  - two\n\n1. x\n2. y\n\n```text\nz\n```\n\n> q\n\n| a | b |\n|---|---|\n| 1 | {{ln_vocab}} |\n\n---\n";
-    let parsed = lesson::parse(source, "x.md");
-    assert_eq!(parsed.problems, []);
-    let section = &parsed.lesson.sections[0];
-    assert_eq!(
-        (section.title.as_str(), section.kind),
-        ("Why", SectionKind::Why)
-    );
+fn a_section_has_the_kind_in_the_comment_of_its_heading() {
+    let section = section();
+    assert_eq!(section.title, "Why");
+    assert_eq!(section.kind, SectionKind::Why);
+}
+
+#[test]
+fn styles_links_keys_and_figures_become_spans() {
+    let section = section();
     let TextBlock::Paragraph(spans) = &section.blocks[0] else {
         panic!("{:?}", section.blocks[0])
     };
-    assert!(
-        spans.contains(&TextSpan::Strong("b".into()))
-            && spans.contains(&TextSpan::Emphasis("c".into()))
-    );
-    assert!(
-        spans.contains(&TextSpan::Code("d".into())) && spans.contains(&TextSpan::Code("t".into()))
-    );
-    assert!(spans.contains(&TextSpan::Placeholder("run.loss_first".into())));
-    assert!(spans.contains(&TextSpan::Link {
-        text: "e".into(),
-        to: "f.md".into()
-    }));
-    let markers: Vec<(u8, &str)> = section
+    for span in [
+        TextSpan::Strong("b".into()),
+        TextSpan::Emphasis("c".into()),
+        TextSpan::Code("d".into()),
+        TextSpan::Placeholder("run.loss_first".into()),
+        TextSpan::Link {
+            text: "e".into(),
+            to: "f.md".into(),
+        },
+        TextSpan::Code("t".into()),
+    ] {
+        assert!(spans.contains(&span), "{span:?} is not in {spans:?}");
+    }
+}
+
+#[test]
+fn items_keep_the_depth_and_the_marker_of_their_list() {
+    let markers: Vec<(u8, String)> = section()
         .blocks
-        .iter()
+        .into_iter()
         .filter_map(|block| match block {
-            TextBlock::Item { depth, marker, .. } => Some((*depth, marker.as_str())),
+            TextBlock::Item { depth, marker, .. } => Some((depth, marker)),
             _ => None,
         })
         .collect();
-    assert_eq!(markers, [(0, "•"), (1, "•"), (0, "1."), (0, "2.")]);
-    assert!(
-        section
-            .blocks
-            .contains(&TextBlock::Code { text: "z".into() })
-    );
-    assert!(
-        section
-            .blocks
-            .contains(&TextBlock::Quote(vec![TextSpan::Text("q".into())]))
-    );
-    assert!(matches!(section.blocks.last(), Some(TextBlock::Rule)));
-    let table = section.blocks.iter().find_map(|block| match block {
-        TextBlock::Table { head, rows } => Some((head.len(), rows)),
-        _ => None,
-    });
+    let expected = [(0, "•"), (1, "•"), (0, "1."), (0, "2.")];
     assert_eq!(
-        table.expect("a table").1[0][1],
-        [TextSpan::Placeholder("ln_vocab".into())]
+        markers,
+        expected.map(|(depth, marker)| (depth, marker.to_owned()))
+    );
+}
+
+#[test]
+fn code_quotes_tables_and_rules_become_blocks() {
+    let text = |text: &str| vec![TextSpan::Text(text.into())];
+    let figure = vec![TextSpan::Placeholder("ln_vocab".into())];
+    let blocks = section().blocks;
+    assert_eq!(
+        blocks[blocks.len() - 4..],
+        [
+            TextBlock::Code { text: "z".into() },
+            TextBlock::Quote(text("q")),
+            TextBlock::Table {
+                head: vec![text("a"), text("b")],
+                rows: vec![vec![text("1"), figure]],
+            },
+            TextBlock::Rule,
+        ]
     );
 }

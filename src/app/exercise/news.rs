@@ -84,7 +84,7 @@ impl ExerciseState {
         let passed = report.passed;
         let swap = report.swap.clone();
         if let Some(accepted) = &self.accepted {
-            report.set_beside(accepted);
+            report.compare_with(accepted);
         }
         let mut follows = Vec::new();
         if context.is_open && (self.report.is_some() || passed) {

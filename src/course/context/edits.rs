@@ -66,7 +66,7 @@ pub(super) fn adopt(course: &mut Course, source: &CourseFiles) -> BTreeMap<Strin
 }
 
 /// Returns the original texts of the exercise's files that the learner edited or removed, by path. A file that exists but cannot be read is
-/// not one of them, so that it is reported.
+/// left out, because it must be reported.
 fn originals_of_edited(exercise: &Exercise, source: &CourseFiles) -> BTreeMap<String, String> {
     let mut originals = BTreeMap::new();
     for file in exercise.files() {

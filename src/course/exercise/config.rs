@@ -105,7 +105,7 @@ pub fn apply(config: &RunConfig, assignment: &str) -> Result<RunConfig, String> 
     }
 }
 
-/// Reads a list of numbers or words as texts, so that `8` and `"8"` are one value.
+/// Reads a list of numbers or words as texts, so that `8` and `"8"` mean the same value.
 fn words_of_numbers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     let values = Vec::<toml::Value>::deserialize(deserializer)?;
     let words = values.into_iter().map(|value| match value {

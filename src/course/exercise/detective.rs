@@ -73,17 +73,19 @@ impl Detective {
 
     /// Returns the complete summary of the run, for the explanation; `None` if the recording ends too early.
     pub fn finished(&self) -> Option<Finished> {
-        let mut last_first = self.recording.lines().rev().filter_map(event);
-        last_first.find_map(|event| match event {
-            Event::Finished(finished) => Some(*finished),
-            _ => None,
-        })
+        self.recording
+            .lines()
+            .rev()
+            .find_map(|line| match event(line)? {
+                Event::Finished(finished) => Some(*finished),
+                _ => None,
+            })
     }
 
     /// Returns the recorded configuration.
     pub fn config(&self) -> Option<RunConfig> {
-        let mut events = self.recording.lines().filter_map(event);
-        events.find_map(|event| Some(event.begins_run()?.run.config.clone()))
+        let config_in = |line| Some(event(line)?.begins_run()?.run.config.clone());
+        self.recording.lines().find_map(config_in)
     }
 
     /// Sets the hidden keys to the values of the preset.
@@ -95,6 +97,7 @@ impl Detective {
         }
     }
 
+    /// Returns the knobs of the hidden keys.
     fn knobs(&self) -> impl Iterator<Item = &'static Knob> {
         self.hide.iter().filter_map(|path| Knob::known(path))
     }
@@ -107,7 +110,8 @@ impl Detective {
         }
         for (line, text) in (1..).zip(self.recording.lines()) {
             if let Err(why) = protocol::read::<StreamLine>(text) {
-                return fault(line, &format!("is not a line of a recording: {why}"));
+                let message = format!("is not a line of a recording: {why}; record the run again");
+                return fault(line, &message);
             }
         }
         if self.finished().is_none() {

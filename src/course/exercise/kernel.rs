@@ -58,8 +58,9 @@ impl Kernels {
             let mut fail = |message| found.push(FileError::new(toml, 0, message));
             let name = &file.name;
             if file.starter == file.solution {
-                let message = "and its solution say the same; the starter must hold a task";
-                fail(format!("{name} {message}"));
+                fail(format!(
+                    "{name} and its solution say the same; the starter must hold a task"
+                ));
             }
             let texts = [
                 ("", &file.starter),

@@ -63,13 +63,6 @@ pub fn parse(raw: &str, path: &str) -> ParsedLesson {
     builder.parsed
 }
 
-/// The style of the text inside `**…**` or `*…*`.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Style {
-    Strong,
-    Emphasis,
-}
-
 /// The state of a parse between two events of the Markdown parser.
 #[derive(Default)]
 struct Builder<'a> {
@@ -82,8 +75,8 @@ struct Builder<'a> {
     section: Option<LessonSection>,
     /// The pieces of the block that is open.
     spans: Vec<TextSpan>,
-    /// The styles that are open, the innermost last.
-    styles: Vec<Style>,
+    /// The styles that are open, `TextSpan::Strong` or `TextSpan::Emphasis`. The innermost is the last.
+    styles: Vec<fn(String) -> TextSpan>,
     /// The text and the target of the link that is open.
     link: Option<(String, String)>,
     /// True between `<kbd>` and `</kbd>`.
@@ -170,8 +163,8 @@ impl Builder<'_> {
             }
             Tag::Table(_) => self.end_block(),
             Tag::TableHead | Tag::TableRow => self.rows.push(Vec::new()),
-            Tag::Strong => self.styles.push(Style::Strong),
-            Tag::Emphasis => self.styles.push(Style::Emphasis),
+            Tag::Strong => self.styles.push(TextSpan::Strong),
+            Tag::Emphasis => self.styles.push(TextSpan::Emphasis),
             Tag::Link { dest_url, .. } => self.link = Some((String::new(), dest_url.into_string())),
             _ => {}
         }
@@ -310,14 +303,15 @@ impl Builder<'_> {
 
     /// Adds a text in the current style. It continues the piece before it if that has this style.
     fn plain_text(&mut self, text: &str) {
-        let style = self.styles.last().copied();
-        match (self.spans.last_mut(), style) {
-            (Some(TextSpan::Text(before)), None)
-            | (Some(TextSpan::Strong(before)), Some(Style::Strong))
-            | (Some(TextSpan::Emphasis(before)), Some(Style::Emphasis)) => before.push_str(text),
-            (_, None) => self.spans.push(TextSpan::Text(text.to_owned())),
-            (_, Some(Style::Strong)) => self.spans.push(TextSpan::Strong(text.to_owned())),
-            (_, Some(Style::Emphasis)) => self.spans.push(TextSpan::Emphasis(text.to_owned())),
+        let styled = match self.styles.last() {
+            Some(style) => style(text.to_owned()),
+            None => TextSpan::Text(text.to_owned()),
+        };
+        match (self.spans.last_mut(), &styled) {
+            (Some(TextSpan::Text(before)), TextSpan::Text(_))
+            | (Some(TextSpan::Strong(before)), TextSpan::Strong(_))
+            | (Some(TextSpan::Emphasis(before)), TextSpan::Emphasis(_)) => before.push_str(text),
+            _ => self.spans.push(styled),
         }
     }
 

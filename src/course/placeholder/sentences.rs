@@ -53,8 +53,8 @@ enum Awaited {
     Pairs,
 }
 
-/// Returns the event that brings the figure with this name; `None` if the figure is there, or is still missing after so many steps that it
-/// will not come.
+/// Returns the event that brings the figure with this name; `None` if the figure is there. A figure that is missing although everything was
+/// measured once will not come, so no event brings it.
 fn awaited_event(name: &str, from: &FigureSources<'_>) -> Option<Awaited> {
     if problem(name).is_some() || measured_text(name, from).is_some() {
         return None;
@@ -104,7 +104,7 @@ pub fn fill_with_notices(text: &str, from: &FigureSources<'_>, key: &str) -> Str
 
 /// Fills in the known figures of a text. Each sentence ends before its first clause with an unknown figure.
 pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
-    let mut known: Vec<String> = Vec::new();
+    let mut shown: Vec<String> = Vec::new();
     for sentence in sentences(text.trim()) {
         let filled: String = sentence
             .split_inclusive([':', ';'])
@@ -112,12 +112,12 @@ pub fn fill_known(text: &str, from: &FigureSources<'_>) -> String {
             .take_while(|clause| !clause.contains(NOT_MEASURED))
             .collect();
         match filled.strip_suffix([':', ';']) {
-            Some(clause) => known.push(format!("{clause}.")),
+            Some(clause) => shown.push(format!("{clause}.")),
             None if filled.is_empty() => {}
-            None => known.push(filled),
+            None => shown.push(filled),
         }
     }
-    known.join(" ")
+    shown.join(" ")
 }
 
 /// Returns the first sentence of a text that [`fill_known`] leaves out as a whole before any run of this configuration.

@@ -42,7 +42,7 @@ pub(in crate::course) fn read(loader: &Loader<'_>, folder: &str, number: u32) ->
         check_stage(file, &mut stage, folder);
         Ok(stage)
     });
-    // All three are read before one of them ends the reading, so that every problem is reported.
+    // The three files are read before the first `?`, so that the problems of all of them are reported.
     let found = loader.ok_or_report(read);
     let starter_and_config = loader.ok_or_report(read_config(CONFIG));
     let solution_and_config = loader.ok_or_report(read_config(&format!("solution/{CONFIG}")));

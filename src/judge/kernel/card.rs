@@ -11,7 +11,7 @@ use protocol::{
 
 /// The words with which the line about time begins.
 pub(super) const TIME: &str = "time at";
-/// The words that each line has that compares times.
+/// The words in each line that compares times.
 pub(super) const AS_FAST: &str = "times as fast as";
 
 /// A line of the card.
@@ -205,7 +205,7 @@ fn old_and_new(old_ms: f64, old: &str, new_ms: f64) -> String {
 
 impl KernelVerdict {
     /// Adds lines that compare the times with those of the last accepted kernels, if both checks timed the same shape with the same clock.
-    pub fn set_beside(&mut self, accepted: &KernelReport) {
+    pub fn compare_with(&mut self, accepted: &KernelReport) {
         for (result, before) in self.facts.files.iter().zip(&accepted.files) {
             if let (Some(new), Some(old)) = (&result.time, &before.time)
                 && (&new.shape, &new.clock) == (&old.shape, &old.clock)
@@ -248,6 +248,7 @@ pub(super) fn faster(ratio: KernelRatio, whom: &str) -> String {
     )
 }
 
+/// Returns the size of a kernel's workgroup memory in words.
 pub(super) fn shared(bytes: u64) -> String {
     format!("{} bytes of workgroup memory", show(bytes as f64, 0))
 }

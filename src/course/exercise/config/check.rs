@@ -101,7 +101,8 @@ pub(super) fn config_check(
                 (None, Some(least), None) => FigureTest::AtLeast(least),
                 (None, None, Some(most)) => FigureTest::AtMost(most),
                 _ => {
-                    let message = "write one of `within`, `at-least`, `at-most` for a figure";
+                    let message = "a check of a figure has one condition; \
+                                   write one of `within`, `at-least`, `at-most`";
                     return Err(file.fault(path, message));
                 }
             };

@@ -216,8 +216,8 @@ impl ExerciseFolder<'_> {
         let mut shape = KernelShape::default();
         for (key, value) in raw {
             let fail = |message: &str| {
-                let message = format!("`{key}` {message}");
-                Err(self.file.fault(&format!("{path}.{key}"), message))
+                let sentence = format!("`{key}` {message}");
+                Err(self.file.fault(&format!("{path}.{key}"), sentence))
             };
             match (key.as_str(), value) {
                 ("label", ShapeValue::Text(text)) => shape.label = text,
