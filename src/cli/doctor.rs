@@ -288,7 +288,11 @@ impl DoctorReport {
             ));
         }
         for info in &self.devices {
-            if info.peaks.as_ref().is_some_and(|peaks| peaks.load().is_some()) {
+            if info
+                .peaks
+                .as_ref()
+                .is_some_and(|peaks| peaks.load().is_some())
+            {
                 advice.push(format!(
                     "The peaks of {} were measured while other programs were busy: \
                      end them, then `perflings doctor --calibrate` measures again; \

@@ -60,7 +60,10 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
         Some(peaks) => {
             let under_load = peaks.load().is_some();
             let load = if under_load { " under load" } else { "" };
-            format!("{} clock · peaks measured {}{load}", peaks.clock, peaks.date)
+            format!(
+                "{} clock · peaks measured {}{load}",
+                peaks.clock, peaks.date
+            )
         }
         None => String::new(),
     };
@@ -152,7 +155,11 @@ impl<'a> Rows<'a> {
     ///
     /// # Errors
     /// Returns the reason if there are no operations, or if the peaks of the device are not known.
-    fn collect(app: &App, peaks: Option<&'a Peaks>, theme: &'a Theme) -> Result<Self, &'static str> {
+    fn collect(
+        app: &App,
+        peaks: Option<&'a Peaks>,
+        theme: &'a Theme,
+    ) -> Result<Self, &'static str> {
         let mut shown: Vec<(Slot, KernelRow)> = Vec::new();
         for (slot, run) in slots(app) {
             if let Some(profile) = &run.kernels {

@@ -72,7 +72,11 @@ impl BeatScreen {
         let bench = app.shown_bench();
         let runs = bench.run.story.slots.iter().map(|slot| {
             let last = slot.last.as_ref().map(|step| step.step);
-            (slot.description.name.clone(), slot.loss.held(), last)
+            (
+                slot.description.name.clone(),
+                slot.loss.recent().len(),
+                last,
+            )
         });
         let beat = app.beat().expect("a beat");
         Self {

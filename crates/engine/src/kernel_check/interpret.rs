@@ -382,24 +382,18 @@ impl KernelTrial<'_> {
         };
         let does = |writes: bool| if writes { "writes" } else { "reads" };
         let writes = finding.access.is_some_and(AccessKind::is_write);
-        let advice = match report.space(finding) {
-            _ if in_two_workgroups => {
-                "and no barrier orders two workgroups; let only one invocation write the element"
-            }
-            _ if writes && other.access.is_write() && other.location == finding.location => {
-                "with no barrier between them; let only one invocation write the element"
-            }
-            Space::Workgroup => {
-                "with no barrier between them; put a workgroupBarrier() between the two, \
-                 or let only one invocation write the element"
-            }
-            _ => {
-                "with no barrier between them; put a storageBarrier() between the two, \
-                 or let only one invocation write the element"
-            }
+        let is_one_store = writes && other.access.is_write() && other.location == finding.location;
+        let order = if in_two_workgroups {
+            "and no barrier orders two workgroups;"
+        } else if is_one_store {
+            "with no barrier between them;"
+        } else if report.space(finding) == Space::Workgroup {
+            "with no barrier between them; put a workgroupBarrier() between the two, or"
+        } else {
+            "with no barrier between them; put a storageBarrier() between the two, or"
         };
         format!(
-            "{} {} `{element}`, and {} {} it on line {}, {advice}",
+            "{} {} `{element}`, and {} {} it on line {}, {order} let only one invocation write the element",
             who(finding.invocation),
             does(writes),
             who(other.invocation),

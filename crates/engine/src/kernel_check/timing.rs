@@ -45,17 +45,13 @@ impl<'a> TimedKernels<'a> {
         let sets = (0..TURNOVER.div_ceil(bytes.max(1)).clamp(1, MAX_SETS))
             .map(|_| trial.fill(gpu, inputs, 0))
             .collect::<Result<Vec<_>, _>>()?;
-        let mut kernels = Vec::new();
-        for pipeline in pipelines {
-            let bound = sets
-                .iter()
-                .map(|set| gpu.bind(pipeline, set, counts))
-                .collect::<Result<Vec<_>, _>>()?;
-            kernels.push((pipeline, bound));
-        }
+        let bind_to_all = |pipeline| {
+            let bound = sets.iter().map(|set| gpu.bind(pipeline, set, counts));
+            Ok((pipeline, bound.collect::<Result<Vec<_>, _>>()?))
+        };
         Ok(Self {
             gpu,
-            kernels,
+            kernels: pipelines.map(bind_to_all).collect::<Result<_, _>>()?,
             launches: 0,
         })
     }

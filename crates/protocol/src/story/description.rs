@@ -55,7 +55,6 @@ impl From<&Started> for RunDescription {
             stage: run.stage,
             name: run.variant,
             slot: run.slot,
-            rank: None,
             config: Some(run.config),
             hash: Some(started.config.clone()),
             device: Some(started.device.clone()),
@@ -69,9 +68,9 @@ impl From<&Started> for RunDescription {
             steps: run.steps,
             from_step: started.from_step,
             paired: started.paired,
-            apart: false,
             sealed: run.sealed,
             request: started.request,
+            ..Self::default()
         }
     }
 }

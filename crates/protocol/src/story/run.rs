@@ -398,10 +398,8 @@ impl RunStory {
                 ..evidence
             }),
             lints: self.lints.clone(),
-            pair: None,
-            others: None,
-            ended: None,
             request: run.request,
+            ..Finished::default()
         }
     }
 
