@@ -191,7 +191,7 @@ fn the_runs_of_a_configuration_exercise_are_measured_after_the_learner_has_answe
     terminal.see(&["answer.toml:1: `8` is not one of"]);
     // With an answer, saving the file measures the runs, and the stage's run pauses meanwhile.
     save(&file, "context = 16\n");
-    terminal.see(&["── passed", "context  step ms  first loss"]);
+    terminal.see(&["── passed", "step ms  first loss"]);
     terminal.see(&["running A broken", "How many values are there?"]);
     terminal.press("b");
     terminal.see(&["The sweep has two.", "With two values"]);

@@ -17,6 +17,8 @@ mod network;
 mod screen;
 #[path = "room/state.rs"]
 mod state;
+#[path = "room/wall.rs"]
+mod wall;
 
 use std::time::{Duration, Instant};
 

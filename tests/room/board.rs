@@ -9,9 +9,7 @@ use perflings::class::log::Origin;
 use perflings::class::record::{InstructorRequest, MysteryResult, RaceResult, SharedWork};
 use perflings::class::state::RoomState;
 use perflings::course::Course;
-use perflings::tui::board::{
-    BoardScreen, BoardView, Confirmation, RoomControl, WallPart, act, draw,
-};
+use perflings::tui::board::{BoardScreen, BoardView, Confirmation, RoomControl, act, draw};
 use perflings::tui::keys::board::BoardAction;
 use perflings::tui::theme::Theme;
 use ratatui::backend::TestBackend;
@@ -20,7 +18,7 @@ use ratatui::buffer::Cell;
 use super::participant;
 
 /// Returns a class of four with a vote, a race and an offer, and its course.
-fn room() -> (RoomState, Course) {
+pub(super) fn room() -> (RoomState, Course) {
     let course = Course::builtin();
     let mut room = RoomState::default();
     let stage = course.stages[0].id.clone();
@@ -72,14 +70,14 @@ fn room() -> (RoomState, Course) {
 }
 
 /// Lets the room carry out an order.
-fn carry_out(room: &mut RoomState, order: &InstructorRequest) {
+pub(super) fn carry_out(room: &mut RoomState, order: &InstructorRequest) {
     let now_ms = room.last_ms();
     room.carry_out(order, &Course::builtin(), now_ms)
         .expect("obeyed");
 }
 
 /// Draws a board. Returns the text of the screen, with a line for each row.
-fn screen(
+pub(super) fn screen(
     board: &Board,
     view: &mut BoardView,
     (columns, rows): (u16, u16),
@@ -426,81 +424,6 @@ fn the_screen_that_says_how_to_join_never_shows_the_instructors_own_address() {
         text.contains("secretkey") && !text.contains("abcd2345"),
         "{text}"
     );
-}
-
-#[test]
-fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
-    let (mut room, course) = room();
-    for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
-        let mut record = participant(digit, &format!("Participant number {name} of us"));
-        record.open_s = 0;
-        room.receive(record, &Origin::default(), 700_000)
-            .expect("heard");
-    }
-    let board = Board::from_room(&room, &course, 700_000);
-    let mut view = BoardView {
-        places: vec!["http://10.0.0.7:7878/abcd2345".to_owned()],
-        own_addresses: vec!["your page: http://10.0.0.7:7878/secretkey".to_owned()],
-        screen: BoardScreen::Wall,
-        wall: Some(WallPart::Join),
-        ..BoardView::default()
-    };
-    for size in [(60, 16), (80, 24), (200, 50)] {
-        let text = screen(&board, &mut view, size, Markers::Braille);
-        assert!(text.contains("█▀▀▀▀▀█") || size.0 > 80, "{text}");
-        // The participants who came last are shown, and no name is cut.
-        for part in text.split("Participant number ").skip(1) {
-            assert_eq!(part.get(1..7), Some(" of us"), "{text}");
-        }
-        assert!(text.contains("Participant number 5 of us"), "{text}");
-        assert!(!text.contains("secretkey") && !text.contains("quit"));
-    }
-    let small = screen(&board, &mut view, (40, 7), Markers::Braille);
-    assert!(small.contains("and ") && small.contains(" more"), "{small}");
-}
-
-#[test]
-fn the_wall_hides_the_counts_of_a_vote_until_it_is_closed() {
-    let (mut room, course) = room();
-    let stage = course.stages[0].id.clone();
-    carry_out(&mut room, &InstructorRequest::OpenVote(stage));
-    let open = wall(&room, &course, None, (120, 36));
-    assert!(open.contains("of 4 here have voted once more"), "{open}");
-    assert!(!open.contains("left: the first vote"), "{open}");
-    carry_out(&mut room, &InstructorRequest::CloseVote);
-    // Nobody voted again, so the wall shows the first round.
-    let closed = wall(&room, &course, Some(WallPart::Vote), (120, 36));
-    assert!(closed.contains("left: the first vote"), "{closed}");
-}
-
-#[test]
-fn the_wall_lists_raised_hands_with_their_places() {
-    let (room, course) = room();
-    let hands = wall(&room, &course, Some(WallPart::Hands), (60, 16));
-    assert!(hands.contains("1 raised a hand"), "{hands}");
-    assert!(hands.contains("1  佐"), "{hands}");
-}
-
-#[test]
-fn the_wall_shows_the_results_of_a_race() {
-    let (mut room, course) = room();
-    let before = wall(&room, &course, Some(WallPart::Race), (60, 16));
-    assert!(before.contains("no race"), "{before}");
-    let race = InstructorRequest::Race(Some("mystery 7-1".to_owned()));
-    carry_out(&mut room, &race);
-    let racing = wall(&room, &course, Some(WallPart::Race), (60, 16));
-    assert!(racing.contains("80 points, 1 min, 2 tried"), "{racing}");
-}
-
-/// Draws the wall of a room: the chosen part, or `None` for what the class does now.
-fn wall(room: &RoomState, course: &Course, part: Option<WallPart>, size: (u16, u16)) -> String {
-    let board = Board::from_room(room, course, 700_000);
-    let mut view = BoardView {
-        screen: BoardScreen::Wall,
-        wall: part,
-        ..BoardView::default()
-    };
-    screen(&board, &mut view, size, Markers::Braille)
 }
 
 #[test]
