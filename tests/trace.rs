@@ -1,4 +1,4 @@
-//! What the program makes of a profile: its pages, its screen, and the way back into PyTorch. How files are read is tested in gputrace.
+//! A profile of another program: its pages, its screen, and its links into the course. The tests of gputrace are about reading files.
 
 #[path = "trace/bridge.rs"]
 mod bridge;
@@ -15,23 +15,25 @@ use perflings::pages::html;
 use perflings::pages::opened::{comparison, sheet};
 
 #[test]
-fn a_comparison_names_what_a_file_does_not_hold() {
+fn a_comparison_names_figures_that_a_file_does_not_contain() {
     let sums = fixtures::kernel_stats(&fixtures::run(3, 400, 250));
     let single = fixtures::kineto(&fixtures::run(3, 800, 250));
-    let side = |data: String| summary(&bytes("a", data).unwrap());
-    let page = comparison(&compare(&side(sums), &side(single))).markdown();
+    let figures = |data: String| summary(&bytes("a", data).unwrap());
+    let page = comparison(&compare(&figures(sums), &figures(single))).markdown();
     assert!(page.contains("| idle share | not in this file |"), "{page}");
 }
 
 #[test]
 fn operations_of_the_host_are_compared_without_kernels() {
-    let side = |name: &str| {
-        let place = "\"pid\":1,\"tid\":1,\"ts\":0,\"dur\":100";
-        let event = format!("[{{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"{name}\",{place}}}]");
+    let figures_of = |operation: &str| {
+        let event = format!(
+            r#"[{{"ph":"X","cat":"cpu_op","name":"{operation}","pid":1,"tid":1,"ts":0,"dur":100}}]"#
+        );
         summary(&bytes("a", event).unwrap())
     };
-    let both = compare(&side("aten::linear"), &side("aten::relu"));
-    assert!(comparison(&both).text().contains("relu"));
+    let both = compare(&figures_of("aten::linear"), &figures_of("aten::relu"));
+    let text = comparison(&both).text();
+    assert!(text.contains("linear") && text.contains("relu"), "{text}");
 }
 
 #[test]

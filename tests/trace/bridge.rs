@@ -1,42 +1,42 @@
-//! The way back into PyTorch: a page and a script for each stage. Where torch is installed, each script shows symptom and remedy.
+//! From the course back into PyTorch: each stage has a page and a script. If torch is installed, each script shows the symptom and the
+//! remedy.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use gputrace::lints;
 use perflings::course::trace_lints::page_of;
-use perflings::course::{Course, TextBlock};
+use perflings::course::{Course, Stage, TextBlock};
 
-/// Runs python3 in a folder of its own; what it says on stderr where it fails, `None` where there is none.
+/// Runs python3 in a folder of its own. Returns its errors if it fails, and `None` if there is no python3.
 fn python(arguments: &[&str]) -> Option<Result<(), String>> {
-    let place = tempfile::tempdir().unwrap();
-    let mut python = Command::new("python3");
-    let said = python
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("python3")
         .args(arguments)
-        .current_dir(place.path())
+        .current_dir(folder.path())
         .output()
         .ok()?;
-    let failed = || String::from_utf8_lossy(&said.stderr).into_owned();
-    Some(said.status.success().then_some(()).ok_or_else(failed))
+    Some(if output.status.success() {
+        Ok(())
+    } else {
+        Err(String::from_utf8_lossy(&output.stderr).into_owned())
+    })
 }
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// The course, and the scripts of its stages.
-fn course() -> (Course, Vec<PathBuf>) {
-    let course = Course::builtin();
-    let script = |stage: &perflings::course::Stage| root().join(&stage.path).join("pytorch.py");
-    let scripts = course.stages.iter().map(script).collect();
-    (course, scripts)
+/// Returns the path of a stage's script.
+fn script(stage: &Stage) -> PathBuf {
+    root().join(&stage.path).join("pytorch.py")
 }
 
 #[test]
-fn each_stage_leads_to_its_page_and_each_page_to_its_script() {
-    let (course, scripts) = course();
+fn each_lesson_links_to_its_page_and_each_page_begins_with_code() {
+    let course = Course::builtin();
     let page = |file: &str| course.readings.iter().find(|page| page.file == file);
-    for (stage, script) in course.stages.iter().zip(&scripts) {
+    for stage in &course.stages {
         let file = format!("pytorch-{}.md", stage.number);
         let lesson = root().join("lessons").join(&stage.lesson_file);
         let lesson = std::fs::read_to_string(lesson).unwrap();
@@ -54,25 +54,27 @@ fn each_stage_leads_to_its_page_and_each_page_to_its_script() {
             widest.is_some_and(|columns| columns < 44),
             "{file}: the lesson's panel cuts {lines}"
         );
-        let text = std::fs::read_to_string(script).unwrap();
-        let begins = format!("\"\"\"Stage {} in PyTorch", stage.number);
-        assert!(text.starts_with(&begins), "{script:?}");
+        let script = script(stage);
+        let text = std::fs::read_to_string(&script).unwrap();
+        let start = format!("\"\"\"Stage {} in PyTorch", stage.number);
+        assert!(text.starts_with(&start), "{script:?}");
     }
+    // Seven of the nine lints have a page.
     let explained: Vec<&str> = lints::names().filter_map(page_of).collect();
-    assert_eq!(explained.len(), 7, "a lint has another name");
+    assert_eq!(explained.len(), 7);
     for file in explained {
         assert!(page(file).is_some(), "{file}");
     }
 }
 
 #[test]
-fn every_script_is_python() {
-    let parse = "import ast, sys; [ast.parse(open(it).read()) for it in sys.argv[1:]]";
-    let (_, scripts) = course();
+fn every_script_is_valid_python() {
+    let parse = "import ast, sys; [ast.parse(open(path).read()) for path in sys.argv[1:]]";
+    let scripts: Vec<PathBuf> = Course::builtin().stages.iter().map(script).collect();
     let mut arguments = vec!["-c", parse];
     arguments.extend(scripts.iter().map(|script| script.to_str().unwrap()));
     match python(&arguments) {
-        Some(said) => said.unwrap(),
+        Some(result) => result.unwrap(),
         None => println!("skipped: no python3"),
     }
 }
@@ -80,8 +82,8 @@ fn every_script_is_python() {
 #[test]
 #[ignore = "needs torch, and times it"]
 fn every_script_shows_symptom_and_remedy() {
-    for script in course().1 {
-        python(&[script.to_str().unwrap()]).unwrap().unwrap();
+    for stage in &Course::builtin().stages {
+        python(&[script(stage).to_str().unwrap()]).unwrap().unwrap();
     }
 }
 

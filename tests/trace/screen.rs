@@ -1,4 +1,4 @@
-//! The screen of a profile: every panel at several sizes, keys, and names that do no harm.
+//! The screen of a profile: every panel at several sizes, the mouse, keys, and pages of the course.
 
 use crossterm::event::{KeyModifiers, MouseButton, MouseEvent, MouseEventKind};
 use gputrace::Trace;
@@ -16,6 +16,7 @@ use strum::VariantArray;
 
 use super::fixtures::{self, bytes};
 
+/// Returns the screen as text.
 fn shown(viewer: &Opened, size: (u16, u16), markers: Markers) -> String {
     let mut terminal = ratatui::Terminal::new(TestBackend::new(size.0, size.1)).unwrap();
     let theme = Theme::new(ThemeName::Dark, markers, TerminalAbilities::default());
@@ -23,6 +24,7 @@ fn shown(viewer: &Opened, size: (u16, u16), markers: Markers) -> String {
     terminal.backend().to_string()
 }
 
+/// Returns the screen's state for a run of three steps.
 fn opened() -> Opened {
     let trace = bytes("a.json", fixtures::kineto(&fixtures::run(3, 700, 250))).unwrap();
     let figures = summary(&trace);
@@ -30,7 +32,7 @@ fn opened() -> Opened {
     Opened::new(trace, figures, &course.readings)
 }
 
-/// All panels of a trace on one large screen.
+/// Returns all panels of a trace on one large screen.
 pub(crate) fn shown_at_once(trace: Trace) -> String {
     let figures = summary(&trace);
     let viewer = Opened::new(trace, figures, &[]);
@@ -50,23 +52,23 @@ fn every_panel_is_drawn_at_every_size() {
     }
     viewer.focus = OpenedPanel::Timeline;
     let screen = shown(&viewer, (80, 24), Markers::Braille);
-    for wanted in [
+    for part in [
         "step 1",
         "forward",
         "backward",
         "wide",
         "longest gap in this lane",
     ] {
-        assert!(screen.contains(wanted), "{wanted}: {screen}");
+        assert!(screen.contains(part), "{part}: {screen}");
     }
     viewer.focus = OpenedPanel::Kernels;
     let screen = shown(&viewer, (80, 24), Markers::Braille);
-    for wanted in ["cutlass_80_simt_sgemm_nt", "calls", "30 kernels of 5 names"] {
-        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    for part in ["cutlass_80_simt_sgemm_nt", "calls", "30 kernels of 5 names"] {
+        assert!(screen.contains(part), "{part}: {screen}");
     }
     let screen = shown(&viewer, (160, 50), Markers::Braille);
-    for wanted in ["kernels", "host-bound", "timeline", "why:"] {
-        assert!(screen.contains(wanted), "{wanted}: {screen}");
+    for part in ["kernels", "host-bound", "timeline", "why:"] {
+        assert!(screen.contains(part), "{part}: {screen}");
     }
     assert!(shown(&viewer, (160, 50), Markers::Ascii).is_ascii());
 }
@@ -76,7 +78,7 @@ fn the_mouse_marks_zooms_and_drags() {
     let mut viewer = opened();
     viewer.focus = OpenedPanel::Timeline;
     let area = Rect::new(0, 0, 80, 24);
-    let does = |viewer: &mut Opened, kind, column, row| {
+    let act = |viewer: &mut Opened, kind, column, row| {
         let modifiers = KeyModifiers::NONE;
         let event = MouseEvent {
             kind,
@@ -84,32 +86,31 @@ fn the_mouse_marks_zooms_and_drags() {
             row,
             modifiers,
         };
-        let asked = mouse(event, viewer, area).expect("the timeline is under the pointer");
-        viewer.act(asked);
+        let action = mouse(event, viewer, area).expect("the timeline is under the pointer");
+        viewer.act(action);
     };
     let left = MouseButton::Left;
     let before = viewer.view.seen;
-    // Below the lanes there is time, too.
-    does(&mut viewer, MouseEventKind::ScrollUp, 40, 17);
+    // The rows below the lanes belong to the timeline, too.
+    act(&mut viewer, MouseEventKind::ScrollUp, 40, 17);
     let near = viewer.view.seen;
     assert!(
         near.0 > before.0 && near.1 < before.1,
         "{before:?} {near:?}"
     );
-    does(&mut viewer, MouseEventKind::Down(left), 50, 3);
+    act(&mut viewer, MouseEventKind::Down(left), 50, 3);
     let marked = viewer.view.slice;
     assert!(marked.is_some());
-    does(&mut viewer, MouseEventKind::Drag(left), 40, 17);
+    act(&mut viewer, MouseEventKind::Drag(left), 40, 17);
+    // The pointer moved by ten of 64 columns.
     let column = (near.1 - near.0) / 64;
     let moved = viewer.view.seen.0 - near.0;
     assert!(
         (9 * column..=11 * column).contains(&moved),
         "{moved} {column}"
     );
-    assert_eq!(
-        (viewer.view.slice, viewer.view.seen.1 - viewer.view.seen.0),
-        (marked, near.1 - near.0)
-    );
+    assert_eq!(viewer.view.slice, marked);
+    assert_eq!(viewer.view.seen.1 - viewer.view.seen.0, near.1 - near.0);
 }
 
 #[test]
@@ -144,7 +145,7 @@ fn keys_lead_to_the_full_name_and_from_a_kernel_to_its_launch() {
         "{screen}"
     );
     viewer.act(OpenedAction::Name);
-    // The first is a copy that has no launch in this file.
+    // The first slice is a copy that has no launch in this file.
     viewer.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
     viewer.act(OpenedAction::Timeline(TimelineMove::Slice(1)));
     let screen = shown(&viewer, (80, 24), Markers::Braille);

@@ -337,7 +337,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Returns the report of the run, which reached no limit if it is `complete`.
+    /// Returns the report of the run. `complete` is false if a limit ended the run.
     pub(crate) fn into_report(self, complete: bool) -> LaunchReport {
         let locate = |span: Span| self.shader.locate(span);
         let mut branches: Vec<Branch> = Vec::new();

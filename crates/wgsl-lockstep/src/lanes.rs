@@ -104,7 +104,7 @@ pub struct WorkgroupFault {
 pub enum LaneState {
     /// Runs this line.
     Runs,
-    /// Waits at a barrier, or the next thing that it does is to reach one.
+    /// Waits at a barrier, or reaches one with its next step.
     Waits,
     /// Does not run this line.
     Idle,

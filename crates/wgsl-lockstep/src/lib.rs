@@ -45,7 +45,7 @@
 //! [`lanes`] records what each lane of a workgroup does, step by step. [`mutants`] makes wrong kernels from a right one, to measure how
 //! good a check is.
 //!
-//! [`exact`] runs a plain loop with numbers that carry their error, and so says how far the results of another kernel may be off.
+//! [`exact`] runs a plain loop with numbers that carry their error: the bounds within which the results of another kernel are right.
 //!
 //! The interpreter is one type, in `interpreter`, whose methods are in files that use each other: `prepare` starts it, `execute` runs
 //! statements, `evaluate` evaluates expressions, `pointer` finds the part of a variable, `access` loads and stores, `collective` and

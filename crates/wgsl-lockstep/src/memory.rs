@@ -76,7 +76,7 @@ pub(crate) struct Conflict {
 pub(crate) struct SharedVariable<'a> {
     pub(crate) variable: &'a GlobalVariable,
     pub(crate) bytes: Vec<u8>,
-    /// One cell for each granule; empty for memory in which nothing can be wrong, because the shader only reads it.
+    /// One cell for each granule; empty if no access can be wrong, because the shader only reads this memory.
     shadow: Vec<ShadowCell>,
     /// The base-2 logarithm of the bytes in a granule.
     shift: u32,

@@ -32,7 +32,7 @@ pub struct LaunchReport {
 pub struct Branch {
     /// The condition in the source.
     pub location: Location,
-    /// The outcomes that occurred: whether the condition was false for any invocation, and whether it was true for any.
+    /// True if the condition was false for any invocation, and true if it was true for any.
     pub taken: [bool; 2],
 }
 
