@@ -27,7 +27,7 @@ fn accesses_without_a_comparison_with_the_size() {
         let Some(fault) = fault_of(GUARD, guard) else {
             return;
         };
-        let (kind, text) = fault.expect("is refused");
+        let (kind, text) = fault.expect("it is refused");
         assert_eq!(kind, KernelFaultKind::OutOfBounds);
         assert!(
             text.contains(
@@ -63,7 +63,7 @@ fn loops_without_end() {
         let Some(fault) = fault_of("let s = g", &format!("{endless}\n    let s = g")) else {
             return;
         };
-        let (kind, text) = fault.expect("is refused");
+        let (kind, text) = fault.expect("it is refused");
         assert_eq!(kind, KernelFaultKind::Endless, "{endless}");
         let end = "iterations; the loop needs a condition that changes inside it, \
                    or a `break` that can be reached";
@@ -114,7 +114,7 @@ fn barriers_that_not_all_invocations_reach() {
         let Some(fault) = fault_of(from, to) else {
             return;
         };
-        let (kind, text) = fault.expect("is refused");
+        let (kind, text) = fault.expect("it is refused");
         assert_eq!(kind, KernelFaultKind::Barrier);
         let start = format!(
             "{place}: `workgroupBarrier`: {missing} invocations of a workgroup do not reach this \

@@ -131,16 +131,7 @@ impl Optimizer {
                     parameters.into_iter().zip(gradients).zip(states)
                 {
                     let Some(gradient) = gradient else { continue };
-                    let row = row("library", gradient.shape().num_elements());
-                    cost::span(row, || {
-                        let before = parameter.value.clone().inner(); // [rows, columns]
-                        let (after, next) = rule.step(lr, before, gradient, state.take());
-                        *state = next;
-                        parameter.value = Tensor::from_inner(after).require_grad(); // [rows, columns]
-                        if parameter.operand.is_some() {
-                            linear::copy_operands(vec![parameter]);
-                        }
-                    });
+                    library_update(rule, state, parameter, gradient, lr);
                 }
             }
             Version::Own {
@@ -186,6 +177,26 @@ impl Optimizer {
             }
         }
     }
+}
+
+/// Updates one parameter with the library's version, then renews the copy of it that products read.
+fn library_update(
+    rule: &AdamW,
+    state: &mut Option<AdamWState<2>>,
+    parameter: &mut Parameter,
+    gradient: Tensor<2>,
+    lr: f64,
+) {
+    let row = row("library", gradient.shape().num_elements());
+    cost::span(row, || {
+        let before = parameter.value.clone().inner(); // [rows, columns]
+        let (after, next) = rule.step(lr, before, gradient, state.take());
+        *state = next;
+        parameter.value = Tensor::from_inner(after).require_grad(); // [rows, columns]
+        if parameter.operand.is_some() {
+            linear::copy_operands(vec![parameter]);
+        }
+    });
 }
 
 /// A parameter with its gradient and moments, as burn's tensors. Parameters with equally many updates are updated together.

@@ -146,7 +146,10 @@ mod tests {
     /// Where x·gain is above f16's largest number, y is finite, as it is in f32.
     #[test]
     fn a_norm_in_products_is_finite_where_it_is_in_f32() {
-        let Some(device) = check::TestDevice::any().filter(|_| check::has_matrix_cores()) else {
+        if !check::has_matrix_cores() {
+            return println!("skipped: no matrix cores of 16x16x16 f16 to f32");
+        }
+        let Some(device) = check::TestDevice::any() else {
             return;
         };
         let on_device = device.burn();

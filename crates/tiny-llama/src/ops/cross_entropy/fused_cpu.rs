@@ -3,20 +3,19 @@
 use super::FusedLoss;
 use crate::ops::Float;
 use crate::ops::backend::Ints;
+use crate::ops::cpu::exp::exp;
+use crate::ops::cpu::reduce::{max, sum};
 use crate::ops::cpu::{integers, rows_per_task, tensor, values, zeros};
 use burn::backend::{Flex, TensorMetadata as _};
 use rayon::prelude::*;
-
-use crate::ops::cpu::exp::exp;
-use crate::ops::cpu::reduce::{max, sum};
 
 type T = Float<Flex>;
 
 impl FusedLoss for Flex {
     fn forward(logits: T, targets: Ints<Self>, scale: Option<T>, batch_rows: usize) -> [T; 2] {
-        let scale = scale.map_or(1.0, |scale| values(&scale)[0]);
+        let factor = scale.map_or(1.0, |scale| values(&scale)[0]);
         let (loss, dlogits) =
-            forward_backward(values(&logits), &integers(targets), scale, batch_rows);
+            forward_backward(values(&logits), &integers(targets), factor, batch_rows);
         [tensor(vec![loss], [1, 1]), tensor(dlogits, logits.shape())]
     }
 }

@@ -39,12 +39,16 @@ fn every_text_is_valid_wgsl() {
             let halves = matches!(staged, [Staged::Halves(_), _]);
             let planner = Planner::Cores { halves };
             let plan = planner.one(&problem, Parts::Launch);
-            let onto = [(1, Store::Onto { for_norm: false }), (3, Store::Plain)];
-            let for_norm = (1, Store::Onto { for_norm: true });
-            let stores = onto.into_iter().chain((!halves).then_some(for_norm));
-            let rope = Store::Rope(rotation(&problem));
-            let fused = [(1, rope), (1, Store::Swiglu), (1, Store::SwigluBackward)];
-            for (splits, store) in stores.chain(fused.into_iter().filter(|_| !halves)) {
+            let mut stores = vec![(1, Store::Onto { for_norm: false }), (3, Store::Plain)];
+            if !halves {
+                stores.extend([
+                    (1, Store::Onto { for_norm: true }),
+                    (1, Store::Rope(rotation(&problem))),
+                    (1, Store::Swiglu),
+                    (1, Store::SwigluBackward),
+                ]);
+            }
+            for (splits, store) in stores {
                 let product = Product {
                     problem,
                     plan: plan.splits(splits),
