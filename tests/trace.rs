@@ -2,7 +2,10 @@
 
 #[path = "trace/bridge.rs"]
 mod bridge;
-#[expect(dead_code, reason = "the tests of gputrace read fields that these do not")]
+#[expect(
+    dead_code,
+    reason = "the tests of gputrace read fields that these do not"
+)]
 #[path = "../crates/gputrace/tests/trace/fixtures.rs"]
 mod fixtures;
 #[path = "trace/screen.rs"]

@@ -2,6 +2,7 @@
 
 use perflings::app::Markers;
 use perflings::class::board::Board;
+use perflings::class::log::Origin;
 use perflings::class::record::InstructorRequest;
 use perflings::class::state::RoomState;
 use perflings::course::Course;
@@ -16,7 +17,8 @@ fn the_wall_shows_how_to_join_with_whole_names_on_the_smallest_screen() {
     for (digit, name) in ['5', '6', '7', '8', '9'].into_iter().zip(1..) {
         let mut record = participant(digit, &format!("Participant number {name} of us"));
         record.open_s = 0;
-        room.receive(record, &Origin::default(), 700_000).expect("heard");
+        room.receive(record, &Origin::default(), 700_000)
+            .expect("heard");
     }
     let board = Board::from_room(&room, &course, 700_000);
     let mut view = BoardView {
