@@ -93,8 +93,9 @@ pub(crate) fn calls(
     let is_possible = |slice: u32, scope: u64, call: u32| {
         let work = &trace.slices[slice as usize];
         let launched = trace.slices[call as usize].start;
-        let waits = waits.get(&scope);
-        let latest_end = waits.map_or(i64::MAX, |waits| waits.latest_end(launched));
+        let latest_end = waits
+            .get(&scope)
+            .map_or(i64::MAX, |waits| waits.latest_end(launched));
         work.start >= launched && work.end <= latest_end
     };
     let device = |slice: u32| trace.lanes[trace.slices[slice as usize].lane as usize].device;

@@ -326,7 +326,8 @@ impl TimelineRow {
 
     /// Returns the contents of the column from one time to another, in nanoseconds.
     fn cell(&self, from: i64, to: i64) -> TimelineCell {
-        let to = to.max(from.saturating_add(1));
+        // A column has at least one nanosecond.
+        let to = from.saturating_add(1).max(to);
         let mut first = self.ends.partition_point(|end| *end < from);
         // A slice that ends where the column starts is outside, except for a slice of length 0.
         if self.ends.get(first) == Some(&from) && self.starts[first] < from {

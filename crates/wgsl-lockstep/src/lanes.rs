@@ -348,17 +348,17 @@ fn arrangement(offsets: &[u32], bytes: u32, name: &str) -> String {
     let gaps: Vec<u32> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
     let low = gaps.iter().min().copied().unwrap_or(0);
     let high = gaps.iter().max().copied().unwrap_or(0);
-    let bytes = bytes.max(1);
-    if high <= bytes {
+    let element = bytes.max(1);
+    if high <= element {
         return format!("neighbours of {name}");
     }
     if low == high {
-        return match low % bytes {
-            0 => format!("elements of {name}, {} apart", low / bytes),
+        return match low % element {
+            0 => format!("elements of {name}, {} apart", low / element),
             _ => format!("elements of {name}, {low} bytes apart"),
         };
     }
-    match 1 + gaps.iter().filter(|gap| **gap > bytes).count() {
+    match 1 + gaps.iter().filter(|gap| **gap > element).count() {
         pieces if pieces == offsets.len() => format!("scattered elements of {name}"),
         pieces => format!("elements of {name} in {pieces} pieces"),
     }
