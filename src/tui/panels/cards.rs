@@ -76,7 +76,7 @@ pub fn verdict(app: &App, width: usize, theme: &Theme) -> Vec<Line<'static>> {
         medians(pair, app, width)
     } else {
         format!(
-            "pair {}, next look at {}; at most {} pairs, {:.0} s",
+            "pair {}, next verdict at {}; at most {} pairs, {:.0} s",
             pair.n, pair.wanted, pair.limit_pairs, pair.limit_s
         )
     };
