@@ -373,9 +373,9 @@ mod tests {
         let dir = tempfile::tempdir().expect("a folder");
         let mut workshop = workshop(dir.path());
         let stage = workshop.context.course.stages[0].id.clone();
-        let edit = |file: &str| Effect::OpenEditor {
+        let edit = Effect::OpenEditor {
             stage: stage.clone(),
-            file: file.to_owned(),
+            file: "config.toml".to_owned(),
             line: None,
         };
         let reset = |stage: &str| Effect::ResetStage {
@@ -383,7 +383,7 @@ mod tests {
         };
         let current = Effect::Save(ProgressChange::Current(stage.clone()));
         workshop.perform(current).expect("saved");
-        let text = workshop.error_of(edit("config.toml"));
+        let text = workshop.error_of(edit);
         assert!(
             text.contains("EDITOR is not set; this file runs") && text.contains("config.toml"),
             "{text}"
@@ -397,7 +397,6 @@ mod tests {
         std::fs::write(&file, "preset = \"tiny\"\n").expect("edited");
         let text = workshop.sentence_of(reset(&stage));
         assert!(text.contains("config.toml.1"), "{text}");
-        assert!(workshop.error_of(edit("../../x")).contains("has no file"));
         assert!(workshop.perform(reset("nowhere")).is_err());
     }
 
