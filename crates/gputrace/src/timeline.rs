@@ -20,7 +20,7 @@ pub struct TimelineRow {
     ends: Vec<i64>,
     /// The length in nanoseconds of all slices before each position.
     before: Vec<u64>,
-    /// The position of the longest slice of every range, as a heap-ordered tree over positions.
+    /// A binary tree over the positions, stored like a heap. Each node has the position of the longest slice below it.
     longest: Vec<u32>,
 }
 
@@ -69,15 +69,20 @@ pub struct TimelineWindow {
 }
 
 impl TimelineWindow {
+    /// Returns the length of the window in nanoseconds.
+    fn width(&self) -> i128 {
+        i128::from(self.end) - i128::from(self.start)
+    }
+
     /// Returns the time at which a column starts, in nanoseconds.
     pub fn time(&self, column: usize) -> i64 {
-        let width = i128::from(self.end) - i128::from(self.start);
-        (i128::from(self.start) + width * column as i128 / self.columns.max(1) as i128) as i64
+        (i128::from(self.start) + self.width() * column as i128 / self.columns.max(1) as i128)
+            as i64
     }
 
     /// Returns the column of a time; `None` outside of the window.
     pub fn column(&self, time: i64) -> Option<usize> {
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let from = i128::from(time) - i128::from(self.start);
         (width > 0 && (0..width).contains(&from))
             .then(|| (from * self.columns as i128 / width) as usize)
@@ -85,7 +90,7 @@ impl TimelineWindow {
 
     /// Returns the window moved by a share of its width, but kept within bounds.
     pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let start = i128::from(self.start) + (width as f64 * share) as i128;
         self.within(start, width, bounds)
     }
@@ -94,13 +99,13 @@ impl TimelineWindow {
     /// kept within bounds.
     pub fn zoom(&self, factor: f64, time: i64, bounds: (i64, i64)) -> Self {
         let at = i128::from(time);
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let most = (i128::from(bounds.1) - i128::from(bounds.0)).max(1);
         let least = (self.columns.max(1) as i128).min(most);
-        let new = ((width as f64 * factor) as i128).clamp(least, most);
+        let new_width = ((width as f64 * factor) as i128).clamp(least, most);
         let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
-        let start = at - (new as f64 * share) as i128;
-        self.within(start, new, bounds)
+        let start = at - (new_width as f64 * share) as i128;
+        self.within(start, new_width, bounds)
     }
 
     /// Returns the window with another start and width, moved into bounds.
@@ -151,14 +156,14 @@ impl Timeline {
             row.ends.push(slice.end);
             row.before.push(before.saturating_add(slice.ns()));
         }
-        let order = |rows: &Vec<TimelineRow>| {
+        let devices_first = |rows: &Vec<TimelineRow>| {
             let lane = rows.first().map(|row| row.lane);
-            let device =
+            let is_device =
                 lane.is_some_and(|lane| trace.lanes[lane as usize].kind == LaneKind::Device);
-            (!device, lane)
+            (!is_device, lane)
         };
         lanes.retain(|rows| !rows.is_empty());
-        lanes.sort_by_key(order);
+        lanes.sort_by_key(devices_first);
         let mut rows: Vec<TimelineRow> = lanes.into_iter().flatten().collect();
         for (number, row) in (0..).zip(&mut rows) {
             row.index_longest();
@@ -185,7 +190,7 @@ impl Timeline {
         Some((self.row_of(other)?, other))
     }
 
-    /// Returns the next slice in the row of a slice, or the previous one if not `forward`.
+    /// Returns the next slice in the row of a slice, or the previous one if not `forward`; `None` if there is no such slice.
     pub fn neighbour(&self, slice: u32, forward: bool) -> Option<u32> {
         let (_, at) = *self.places.get(slice as usize)?;
         let row = self.rows.get(self.row_of(slice)?)?;
@@ -207,10 +212,10 @@ impl Timeline {
         let mut labels: Vec<Label> = Vec::new();
         let mut column = 0;
         while column < cells.len() {
-            let slice = cells[column].slice;
+            let shown = cells[column].slice;
             let rest = cells[column..].iter();
-            let width = rest.take_while(|cell| cell.slice == slice).count();
-            if let Some(index) = slice
+            let width = rest.take_while(|cell| cell.slice == shown).count();
+            if let Some(index) = shown
                 && width >= 3
             {
                 let slice = &trace.slices[index as usize];
@@ -232,7 +237,7 @@ impl Timeline {
         RowCells { cells, labels }
     }
 
-    /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
+    /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds; `None` if there is none.
     pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
         let row = self.rows.get(row)?;
         let after = row.starts.partition_point(|start| *start <= time);
