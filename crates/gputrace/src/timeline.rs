@@ -202,9 +202,9 @@ impl Timeline {
         row.slices.get(neighbour).copied()
     }
 
-    /// Returns the cells of a row in a window, and the names that fit.
-    pub fn line(&self, trace: &Trace, row: usize, window: TimelineWindow) -> RowCells {
-        let Some(row) = self.rows.get(row) else {
+    /// Returns the cells of the row with this index in a window, and the names that fit.
+    pub fn line(&self, trace: &Trace, index: usize, window: TimelineWindow) -> RowCells {
+        let Some(row) = self.rows.get(index) else {
             return RowCells::default();
         };
         let cell = |column| row.cell(window.time(column), window.time(column + 1));
@@ -215,10 +215,10 @@ impl Timeline {
             let shown = cells[column].slice;
             let rest = cells[column..].iter();
             let width = rest.take_while(|cell| cell.slice == shown).count();
-            if let Some(index) = shown
+            if let Some(number) = shown
                 && width >= 3
             {
-                let slice = &trace.slices[index as usize];
+                let slice = &trace.slices[number as usize];
                 let full = trace.name(slice.name);
                 let name = if slice.kind.on_device() {
                     names::short(full, usize::MAX)
@@ -226,7 +226,7 @@ impl Timeline {
                     full.to_owned()
                 };
                 labels.push(Label {
-                    slice: index,
+                    slice: number,
                     column,
                     width,
                     text: names::whole_words(&name, width - 1).to_owned(),
@@ -238,8 +238,8 @@ impl Timeline {
     }
 
     /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds; `None` if there is none.
-    pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
-        let row = self.rows.get(row)?;
+    pub fn at(&self, index: usize, time: i64, reach: u64) -> Option<u32> {
+        let row = self.rows.get(index)?;
         let after = row.starts.partition_point(|start| *start <= time);
         let with_distance = |at: usize| {
             let start = *row.starts.get(at)?;
@@ -261,9 +261,9 @@ impl Timeline {
         (distance <= reach).then_some(slice)
     }
 
-    /// Returns start and end of the longest gap in a row, between slices that overlap a span; `None` without a gap.
-    pub fn longest_gap(&self, row: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
-        let row = self.rows.get(row)?;
+    /// Returns start and end of the longest gap of a row between slices that overlap a span, in nanoseconds; `None` without a gap.
+    pub fn longest_gap(&self, index: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+        let row = self.rows.get(index)?;
         let first = row.ends.partition_point(|end| *end < from);
         let starts = row.starts[first..].iter().skip(1).copied();
         let ends = row.ends[first..].iter().copied();

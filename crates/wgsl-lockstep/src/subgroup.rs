@@ -63,12 +63,12 @@ impl Interpreter<'_> {
         let values = &mut self.frames[frame].values;
         let words = values[argument.index()].words.clone();
         let out = values[result.index()].resize(words.len());
-        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+        for (inputs, results) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
             for group in &groups {
                 let mut total = neutral(op, scalar);
                 for &lane in group {
-                    let next = combined(op, scalar, total, words[lane as usize]);
-                    out[lane as usize] = match over {
+                    let next = combined(op, scalar, total, inputs[lane as usize]);
+                    results[lane as usize] = match over {
                         CollectiveOperation::ExclusiveScan => total,
                         _ => next,
                     };
@@ -76,11 +76,11 @@ impl Interpreter<'_> {
                 }
                 if over == CollectiveOperation::Reduce {
                     for &lane in group {
-                        out[lane as usize] = total;
+                        results[lane as usize] = total;
                     }
                 }
             }
-            round(scalar, out);
+            round(scalar, results);
         }
     }
 
@@ -133,10 +133,10 @@ impl Interpreter<'_> {
         }
         let words = values[argument.index()].words.clone();
         let out = values[result.index()].resize(words.len());
-        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+        for (inputs, results) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
             for &lane in &mask.lanes {
                 let source = sources[lane as usize];
-                out[lane as usize] = source.map_or(0, |source| words[source as usize]);
+                results[lane as usize] = source.map_or(0, |source| inputs[source as usize]);
             }
         }
         let mut active = mask.lanes.iter();
