@@ -2,10 +2,11 @@
 //! an effect saves the progress.
 //!
 //! There are five activities: predict, evidence, fix, check, look back. The prediction is complete once the choice is made and the range is
-//! set, if the stage asks for a range. Then the learner is asked which panel and which row show the fault (`Lesson::locate`). Right are the
-//! panels and rows that an `[[evidence]]` with `shows` names. Only the first answer counts, but after a wrong one there is a second try. Then
-//! the key `enter` leads through all panels of the evidence and the background pages (`app::pages`) to the cause. A learner who changes B
-//! earlier sees the cause at once. A range about `pair.…` keeps the stage in *check* until pairs have measured it, even if it has passed.
+//! set, if the stage asks for a range. Then the learner is asked which panel and which row show the fault (`Lesson::locate`). The
+//! right answers are the panels and rows that an `[[evidence]]` with `shows` names. Only the first answer counts, but after a wrong one
+//! there is a second try. Then the key `enter` leads through all panels of the evidence and the background pages (`app::pages`) to the
+//! cause. A learner who changes B earlier sees the cause at once. A range about `pair.…` keeps the stage in *check* until pairs have
+//! measured it, even if it has passed.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -44,7 +45,7 @@ pub struct LearnerState {
     /// The index of the present stage in the course.
     pub at: usize,
     pub progress: Progress,
-    /// The learner asked for the stage's solution in this session.
+    /// True if the learner asked for the stage's solution in this session.
     pub solution: bool,
     /// The latest result of pairs in this stage.
     pub pair: Option<Pair>,
@@ -52,13 +53,13 @@ pub struct LearnerState {
     pub report: Option<StageReport>,
     /// The range that the learner is setting. `None` until the first key places it.
     pub range: Option<RangeSteps>,
-    /// The index of the evidence whose panel is pointed at.
+    /// The index of the evidence whose panel is pointed at; `None` outside of the walk through the evidence.
     pub pointer: Option<usize>,
-    /// The first answer to where the fault shows was wrong, and the learner is asked a second time.
+    /// True while the learner is asked a second time where the fault shows, because the first answer was wrong.
     pub second_try: bool,
     /// The digits typed so far for the middle of the range.
     pub typed: String,
-    /// Nothing is asked and nothing is hidden, because a recording is replayed or the vote of a presentation is over.
+    /// True if nothing is asked and nothing is hidden, because a recording is replayed or the vote of a presentation is over.
     pub nothing_hidden: bool,
     /// The stages whose evidence the learner has seen in this session.
     seen_evidence: BTreeSet<String>,
@@ -264,7 +265,7 @@ impl LearnerState {
         }
     }
 
-    /// Moves or resizes the range. The first key also places it in the middle of the scale.
+    /// Moves or resizes the range with `change`, by `by` steps. The first key also places it in the middle of the scale.
     pub fn set_range(&mut self, by: i32, change: impl FnOnce(&mut RangeSteps, i32)) {
         change(self.range.get_or_insert_default(), by);
         self.typed.clear();
@@ -329,10 +330,10 @@ impl LearnerState {
 
     /// Asks the wrongly answered questions of the quiz again. The score keeps the first answers.
     pub fn ask_again(&mut self, stage: &Stage) {
-        let right = self.progress_of(stage).quiz;
+        let answered_right = self.progress_of(stage).quiz;
         let retry = QuizRetry {
             open: (0..stage.quiz.len())
-                .filter(|index| !right.contains(index))
+                .filter(|index| !answered_right.contains(index))
                 .collect(),
             answers: BTreeMap::new(),
         };
@@ -341,11 +342,11 @@ impl LearnerState {
 
     /// Takes the answer to the open question, as the index of a choice.
     pub fn answer(&mut self, stage: &Stage, choice: usize) {
-        let Some((quiz, question)) = self.question(stage) else {
+        let Some((quiz_index, question)) = self.question(stage) else {
             return;
         };
         let right = choice == question.answer;
-        match quiz {
+        match quiz_index {
             None => {
                 let progress = self.progress_mut(&stage.id);
                 progress.prediction = Some(Prediction::Choice { choice, right });

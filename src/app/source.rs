@@ -7,7 +7,7 @@ use protocol::{Command, StreamLine};
 pub trait EventSource {
     /// Sends a command without waiting. A command to an engine that is still starting is kept for it.
     fn send(&mut self, command: Command);
-    /// Returns the next report. `None` if there is none yet.
+    /// Returns the next report; `None` if none has come yet.
     fn try_recv(&mut self) -> Option<FromEngine>;
     /// Replaces the engine by a new one. Later reports of the old one are dropped.
     fn restart(&mut self);
@@ -17,7 +17,7 @@ pub trait EventSource {
     fn replay(&mut self, _control: ReplayControl) {}
 }
 
-/// A report of a source.
+/// A report that a source of events gives.
 #[expect(
     clippy::large_enum_variant,
     reason = "nearly all are lines, and none is kept"

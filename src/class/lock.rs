@@ -19,7 +19,7 @@ const MOST_BYTES: u64 = 1024;
 pub const SILENCE: Duration = Duration::from_secs(15);
 /// A board whose process on this machine no longer exists counts as ended after this shorter time.
 const SILENCE_OF_DEAD_PROCESS: Duration = Duration::from_secs(2);
-/// The interval at which the lock of another board is read. A new lock is also read again after this time, in case that two boards have
+/// The interval at which the lock of another board is read. A new lock is also read again after this time, in case two boards have
 /// written one at the same moment.
 const READ_INTERVAL: Duration = Duration::from_millis(200);
 

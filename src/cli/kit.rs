@@ -71,9 +71,9 @@ pub(super) fn kit(args: &KitArgs) -> Result<Exit> {
         filled(include_str!("kit/README.txt")),
     )?;
     write(&dir.join(START.file), filled(START.text))?;
-    let own = std::env::current_exe().context("Failed to find this program")?;
+    let this_program = std::env::current_exe().context("Failed to find this program")?;
     let program = dir.join(START.program);
-    copy(&own, &program)?;
+    copy(&this_program, &program)?;
     // Some sticks keep no permissions. The script says what to do then.
     #[cfg(unix)]
     let _ = std::fs::set_permissions(

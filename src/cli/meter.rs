@@ -13,7 +13,7 @@ const DELAY: Duration = Duration::from_secs(2);
 /// The time between two updates of the line.
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows the progress of a command until it is dropped. It is empty where nothing is shown.
+/// Shows the progress of a command until this meter is dropped. Empty where no progress is shown.
 pub(super) struct ProgressMeter(Option<Arc<Mutex<Progress>>>);
 
 struct Progress {
@@ -49,9 +49,9 @@ impl ProgressMeter {
     /// Sets how many pieces of work are done, and how many there are.
     pub(super) fn set_done(&self, done: usize, total: usize) {
         if let Some(progress) = &self.0 {
-            let mut progress = locked(progress);
-            progress.done = done;
-            progress.total = total.max(done);
+            let mut state = locked(progress);
+            state.done = done;
+            state.total = total.max(done);
         }
     }
 
@@ -90,18 +90,18 @@ fn update_line(meter: &Weak<Mutex<Progress>>) {
         std::thread::sleep(UPDATE_INTERVAL);
         // The closure runs while the foot is locked, so no line is written after a dropped meter has cleared the foot.
         out::set_foot(|| {
-            let Some(progress) = meter.upgrade() else {
+            let Some(shared) = meter.upgrade() else {
                 over = true;
                 return None;
             };
-            let progress = locked(&progress);
+            let progress = locked(&shared);
             let passed = progress.began.elapsed();
-            (passed >= DELAY).then(|| line(&progress, passed))
+            (passed >= DELAY).then(|| progress_line(&progress, passed))
         });
     }
 }
 
-fn line(progress: &Progress, passed: Duration) -> String {
+fn progress_line(progress: &Progress, passed: Duration) -> String {
     let Progress { done, total, .. } = *progress;
     let mut line = format!("{} so far", duration(passed.as_secs_f64()));
     if done > 0 {
@@ -139,7 +139,7 @@ mod tests {
                 total,
                 work: work.to_owned(),
             };
-            line(&progress, Duration::from_secs(30))
+            progress_line(&progress, Duration::from_secs(30))
         };
         assert_eq!(text(0, 4, ""), "0 of 4 · 30 s so far");
         assert_eq!(text(1, 4, ""), "1 of 4 · 30 s so far, about 2 min left");

@@ -22,7 +22,7 @@ use crate::tui::{speaker::show, terminal};
 /// The time between two attempts to find a presentation that was left.
 const RETRY_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Shows or prints the notes until the speaker or the presentation ends.
+/// Shows or prints the notes until the speaker leaves the view or the presentation ends.
 pub(super) fn notes(args: &NotesArgs) -> Result<Exit> {
     let context = args.course.load()?;
     let agenda = match args.agenda {
@@ -80,8 +80,8 @@ fn find_agenda(course: &Course, minutes: u32) -> Result<&Agenda> {
     })
 }
 
-/// Sends the notes that come from the presentation to the view, and `None` when the presentation is left. It may be continued then, so
-/// this connects again, and `writer` gets the new connection.
+/// Sends the notes that come from the presentation to the view, and `None` when the presentation is left. A presentation may
+/// be continued after that, so this function connects again, and `writer` gets the new connection.
 fn read_notes(
     path: &Path,
     mut reader: BufReader<UnixStream>,

@@ -31,13 +31,13 @@ pub(super) fn run(args: &RunArgs) -> Result<Exit> {
     }
     let named = changed(configuration(args)?, &args.change)?;
     let mut runner = args.engine.runner(args.record.as_deref())?;
-    let work = EngineTask::Run(RunSpec {
+    let task = EngineTask::Run(RunSpec {
         steps: Some(args.steps),
         ..named.spec(Slot::A)
     });
     let mut story = StreamStory::default();
     let meter = ProgressMeter::begin();
-    let outcome = runner.measure(&args.engine.device, &work, |line, text| {
+    let outcome = runner.measure(&args.engine.device, &task, |line, text| {
         story.on_event(&line.event, 0);
         show_progress(&meter, args.steps, &line.event);
         if args.json {

@@ -1,8 +1,8 @@
 //! Mystery runs: all faults, the faults that can be combined, and the combination that a seed draws. How a mystery is shown and judged is
 //! decided elsewhere.
 //!
-//! A mystery is the version `v3` with one to three faults. A fault is a few keys with faulty values. The number of faults is the level. A seed
-//! picks one of all combinations of its level whose faults have no key in common and do not hide each other: seed 7 at level 2 draws
+//! A mystery is the version `v3` with one to three faults. A fault is a few keys with faulty values. The number of faults is the level. A
+//! seed picks one of all combinations of its level whose faults have no key in common and do not hide each other: seed 7 at level 2 draws
 //! `rate-too-low + assumed-layout`. The choice does not depend on the device or the size.
 //!
 //! `course check` runs each fault alone, and faults of speed only with `--measure`. Combinations need no run: each fault has keys and a
@@ -51,13 +51,13 @@ pub enum Criterion {
     Speed,
 }
 
-/// Keys, each with a value.
+/// Keys of a configuration, each with a value.
 type Values = &'static [(&'static str, &'static str)];
 
 /// Rows that are long enough to make attention a large part of the step. In short rows, a slow attention hardly shows.
 const LONG_ROWS: [(&str, &str); 2] = [("train.batch", "2"), ("train.context", "256")];
 
-/// One fault.
+/// A fault that a mystery can have.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Fault {
     /// A short name for lists and messages, which never changes.

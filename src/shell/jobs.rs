@@ -51,7 +51,7 @@ pub(super) fn measure(
         let runner = Runner::in_background(command, stop, notify);
         // If the receiver is gone, the stop flag is set as well.
         let report = |update| drop(outbox.send(news(&id, update)));
-        if let Some(measured) = sweep(runner, &device, &configs, &answers, &report) {
+        if let Some(measured) = run_sweep(runner, &device, &configs, &answers, &report) {
             report(ExerciseNews::Measured(Box::new(measured)));
         }
     };
@@ -102,20 +102,20 @@ pub(super) fn read_kernels(
     device: String,
     config: Box<RunConfig>,
 ) -> io::Result<BackgroundJob<Message>> {
-    let read = |device: &str, config: &RunConfig, texts| Message::KernelsRead {
+    let read_message = |device: &str, config: &RunConfig, texts| Message::KernelsRead {
         device: device.to_owned(),
         config: Box::new(config.clone()),
         texts,
     };
     let why = "reading the kernels broke off; the log may say why";
-    let broke_off = read(&device, &config, Err(why.to_owned()));
+    let broke_off = read_message(&device, &config, Err(why.to_owned()));
     let work = move |stop, outbox: Sender<Message>| {
         let mut runner = Runner::in_background(command, stop, Box::new(|_: &str| {}));
         let texts = launched_kernels::read_kernels(&mut runner, &device, &config);
         // The engine ends before the result is sent, because the receiver of the result waits for this thread.
         drop(runner);
         // If the reading was cancelled, the receiver is gone.
-        let _ = outbox.send(read(
+        let _ = outbox.send(read_message(
             &device,
             &config,
             texts.map_err(|error| format!("{error:#}")),
@@ -125,7 +125,7 @@ pub(super) fn read_kernels(
 }
 
 /// Makes the runs of an exercise and judges them. `report` passes the progress to the screen. `None` if the measurement was cancelled.
-fn sweep(
+fn run_sweep(
     mut runner: Runner,
     device: &str,
     configs: &Configs,
@@ -136,20 +136,20 @@ fn sweep(
     let mut sweep = Sweep::default();
     let mut story = StreamStory::default();
     let mut device_name = String::new();
-    let measured = measure_exercise(&mut runner, configs, device, true, |now, runs| {
-        match now.event {
+    let measured = measure_exercise(&mut runner, configs, device, true, |progress, runs| {
+        match progress.event {
             MeasureEvent::Begins { number, of } => {
                 sweep.number = number;
                 sweep.of = of;
                 story = StreamStory::default();
-                sweep.what.clone_from(&now.job.label);
+                sweep.what.clone_from(&progress.job.label);
                 "starts".clone_into(&mut sweep.done);
             }
             MeasureEvent::Line(line, _) => {
                 story.on_event(&line.event, 0);
                 let run = story.slot(Slot::A);
-                if let Some(device) = &run.description.device {
-                    device_name.clone_from(&device.name);
+                if let Some(described) = &run.description.device {
+                    device_name.clone_from(&described.name);
                 }
                 sweep.done = match &line.event {
                     // The progress of two runs in turns is counted in pairs.

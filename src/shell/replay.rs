@@ -1,5 +1,5 @@
 //! The source of the screen when it shows a recording. Its lines come at their recorded pace, or step by step. Commands to an engine have no
-//! effect on it.
+//! effect.
 
 use std::time::Instant;
 
@@ -17,11 +17,11 @@ pub struct ReplaySource {
     /// The time of the last poll.
     polled_at: Instant,
     paused: bool,
-    /// Lines come at once, up to and including the next step.
+    /// True while lines come at once, up to and including the next step.
     stepping: bool,
     /// The speed as a multiple of the recorded pace.
     speed: f64,
-    /// The end was reported.
+    /// True once the end was reported.
     has_ended: bool,
 }
 

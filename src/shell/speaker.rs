@@ -17,7 +17,7 @@ use crate::app::{App, Message};
 
 /// The time between two updates of the notes.
 #[cfg(unix)]
-const EVERY: Duration = Duration::from_millis(200);
+const INTERVAL: Duration = Duration::from_millis(200);
 /// The largest number of connected terminals.
 #[cfg(unix)]
 const MAX_LISTENERS: usize = 8;
@@ -33,7 +33,7 @@ pub fn path() -> Option<PathBuf> {
 }
 
 #[cfg(not(unix))]
-/// A server that does nothing, because this system has no sockets of this kind.
+/// A server that does nothing, because this system has no Unix sockets.
 #[derive(Default)]
 pub struct SpeakerServer;
 
@@ -57,7 +57,7 @@ pub struct SpeakerServer {
     updated: Option<Instant>,
     /// The latest notes, as a line.
     notes: String,
-    /// The socket could not be opened for this presentation.
+    /// True if the socket could not be opened for this presentation.
     failed: bool,
 }
 
@@ -65,9 +65,9 @@ pub struct SpeakerServer {
 /// A terminal that shows the speaker view.
 struct Listener {
     stream: UnixStream,
-    /// The part of its next request that has arrived.
+    /// The part of the terminal's next request that has arrived.
     begun: String,
-    /// The latest notes are not sent to it yet.
+    /// True if the terminal has not got the latest notes yet.
     behind: bool,
 }
 
@@ -78,7 +78,7 @@ impl SpeakerServer {
         if let Some(request) = self.requests.pop_front() {
             return Some(request);
         }
-        if self.updated.is_some_and(|time| time.elapsed() < EVERY) {
+        if self.updated.is_some_and(|time| time.elapsed() < INTERVAL) {
             return None;
         }
         self.updated = Some(Instant::now());
@@ -98,9 +98,9 @@ impl SpeakerServer {
                 });
             }
         }
-        let fresh = serde_json::to_string(&notes).unwrap_or_default() + "\n";
-        let changed = fresh != self.notes;
-        self.notes = fresh;
+        let latest = serde_json::to_string(&notes).unwrap_or_default() + "\n";
+        let changed = latest != self.notes;
+        self.notes = latest;
         let (listener, _) = self.open.as_ref()?;
         while let Ok((stream, _)) = listener.accept() {
             let ready = stream.set_nonblocking(true).is_ok();

@@ -141,7 +141,7 @@ fn note_lines(
     theme: &Theme,
 ) -> Vec<Line<'static>> {
     let wrapped = |text: &str, style: Style| text::wrapped(text, style, columns);
-    let late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
+    let is_late = notes.planned_s > 0 && notes.used_s > notes.planned_s;
     let mut head = vec![Span::styled(format!("{clock}  "), theme.strong)];
     // A blank or frozen screen comes first, because the speaker must not miss it.
     if !notes.covered.is_empty() {
@@ -152,8 +152,8 @@ fn note_lines(
     let place = format!("stage {}, beat {}/{}  ", notes.stage, notes.beat, notes.of);
     head.push(Span::styled(place, theme.text));
     let used = format!("{} of {}  ", time(notes.used_s), time(notes.planned_s));
-    let style = if late { theme.warning } else { theme.dim };
-    head.push(Span::styled(used, style));
+    let used_style = if is_late { theme.warning } else { theme.dim };
+    head.push(Span::styled(used, used_style));
     let mut lines = text::wrap(&head, columns, "", "");
     lines.extend(wrapped(&notes.run, theme.dim));
     let next = match notes.next.as_str() {
@@ -179,11 +179,11 @@ fn note_lines(
     lines
 }
 
-/// The most columns of a name in the agenda.
-const NAME: usize = 32;
+/// The largest number of columns of a name in the agenda.
+const MAX_NAME: usize = 32;
 
 fn agenda_line(name: &str, planned: &str, used: &str, style: Style) -> Line<'static> {
-    let padded_name = text::left(&text::cut(name, NAME), NAME + 1);
+    let padded_name = text::left(&text::cut(name, MAX_NAME), MAX_NAME + 1);
     Line::styled(format!("{padded_name}{planned:>7}{used:>8}"), style)
 }
 
@@ -320,9 +320,9 @@ mod tests {
             agenda: [1, 2, 3].map(stage).to_vec(),
             ..SpeakerNotes::default()
         };
-        let part = |minutes, what: &str, stages: &[u32]| AgendaPart {
+        let part = |minutes, topic: &str, stages: &[u32]| AgendaPart {
             minutes,
-            topic: what.to_owned(),
+            topic: topic.to_owned(),
             stages: stages.to_vec(),
         };
         let agenda = Agenda {

@@ -8,12 +8,12 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 use crate::sanitize::{harmful, shown};
 use crate::table;
 
-/// Returns the columns that a text takes.
+/// Returns the number of columns that a text takes.
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// Returns the columns that spans take together.
+/// Returns the number of columns that spans take together.
 pub fn width_of(spans: &[Span<'_>]) -> usize {
     spans.iter().map(Span::width).sum()
 }
@@ -129,9 +129,9 @@ pub fn right(text: &str, columns: usize) -> String {
 
 /// Returns a heading inside a rule that is made of `symbol` and is `columns` wide.
 pub fn rule(symbol: &str, title: &str, columns: usize) -> String {
-    let title = format!("{symbol}{symbol} {title} ");
-    let rest = columns.saturating_sub(width(&title));
-    title + &symbol.repeat(rest)
+    let heading = format!("{symbol}{symbol} {title} ");
+    let rest = columns.saturating_sub(width(&heading));
+    heading + &symbol.repeat(rest)
 }
 
 /// A space that holds two words together on one line.

@@ -2,10 +2,11 @@
 //!
 //! # Coverage
 //!
-//! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %. On a
-//! GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the device
-//! only at its end. Every launch is observed, so the uncovered time is time in which the device waits for the host. On lavapipe the device is the
-//! host, and both take cores from each other. The figure then scatters around 100 %, or is far below it if there are thousands of launches.
+//! On the CPU the timers around operations and the step use one clock, so rows are compared with the profiled step: they cover 98 to 99 %.
+//! On a GPU the profiler keeps launches from following each other directly, so rows are compared with an unprofiled step that waits for the
+//! device only at its end. Every launch is observed, so the uncovered time is time in which the device waits for the host. On lavapipe the
+//! device is the host, and both take cores from each other. The figure then scatters around 100 %, or is far below it if there are thousands
+//! of launches.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -31,9 +32,9 @@ pub(crate) struct Profile {
 pub struct Profiled {
     pub rows: Vec<KernelRow>,
     pub launches: u32,
-    /// Launches of forward, backward and optimizer.
+    /// The numbers of launches in forward, backward and optimizer.
     pub launches_by_phase: [u32; 3],
-    /// Different kernels; on the CPU, different operations with their phase and version.
+    /// The number of different kernels; on the CPU, of different operations with their phase and version.
     pub unique: u32,
     /// The clock that timed the launches: `device`, `system` or `host`.
     pub clock: String,
@@ -159,13 +160,14 @@ fn timed_by_spans(spans: &[Span]) -> Vec<TimedLaunch> {
     spans.iter().enumerate().map(launch).collect()
 }
 
+/// The time of a launch, which may still have to be read from the device.
 enum Timing {
     Unread(ProfileDuration),
     Read(Duration, TimingMethod),
 }
 
 impl Timing {
-    /// Returns the time at which the launch ran, counted from `began`, and the clock that measured it. This waits until the device has finished it.
+    /// Returns the time at which the launch ran, counted from `began`, and the clock that measured it. Waits for the end of the launch.
     fn read(self, began: Instant) -> (LaunchTime, TimingMethod) {
         match self {
             Self::Unread(profile) => {

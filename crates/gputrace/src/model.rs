@@ -285,16 +285,16 @@ impl Trace {
     pub fn lane_title(&self, lane: &Lane) -> String {
         let process = lane.process.and_then(|id| self.processes.get(id as usize));
         let label = lane.device.and_then(|id| self.devices.get(id as usize));
-        // The label of a device in a joined trace begins with its process. Other labels than numbers name their lanes themselves.
+        // The label of a device in a joined trace begins with its process. A label that is not a number is already in the names of its lanes.
         let number = label
             .and_then(|label| label.rsplit(": ").next())
             .filter(|label| label.bytes().all(|b| b.is_ascii_digit()) && self.devices.len() > 1);
         let mut title = process.map_or(String::new(), |process| format!("{} ", process.label));
-        let spoken = lane.name.contains(char::is_alphabetic);
+        let has_letters = lane.name.contains(char::is_alphabetic);
         title += &match (lane.kind, number) {
             (LaneKind::Device, Some(number)) => format!("GPU {number} "),
-            (LaneKind::Device, None) if !spoken => "device ".to_owned(),
-            (LaneKind::Host, _) if !spoken => "host ".to_owned(),
+            (LaneKind::Device, None) if !has_letters => "device ".to_owned(),
+            (LaneKind::Host, _) if !has_letters => "host ".to_owned(),
             _ => String::new(),
         };
         title + &lane.name

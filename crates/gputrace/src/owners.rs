@@ -33,7 +33,7 @@ impl Waits {
         Self(waits)
     }
 
-    /// Returns the latest time at which work can end that was launched at a time.
+    /// Returns the latest time at which work can end if it was launched at `launched`.
     fn latest_end(&self, launched: i64) -> i64 {
         let next = self.0.partition_point(|wait| wait.0 < launched);
         self.0.get(next).map_or(i64::MAX, |wait| wait.1)
@@ -81,22 +81,22 @@ pub(crate) fn calls(
     }
     let processes: BTreeSet<u64> = calls.keys().map(|(scope, _)| *scope).collect();
     let scopes: Vec<u64> = processes.into_iter().collect();
-    let call = |scope: u64, correlation: u64| calls.get(&(scope, correlation)).copied();
+    let call_of = |scope: u64, correlation: u64| calls.get(&(scope, correlation)).copied();
     if let [] | [_] = scopes[..] {
         let scope = scopes.first().copied().unwrap_or(0);
         let linked = work
             .iter()
-            .filter_map(|&(slice, number)| Some((slice, call(scope, number)?)));
+            .filter_map(|&(slice, number)| Some((slice, call_of(scope, number)?)));
         return (linked.collect(), HashSet::new());
     }
-    let waits = Waits::by_process(trace);
+    let waits_of_processes = Waits::by_process(trace);
     let is_possible = |slice: u32, scope: u64, call: u32| {
-        let work = &trace.slices[slice as usize];
+        let piece = &trace.slices[slice as usize];
         let launched = trace.slices[call as usize].start;
-        let latest_end = waits
+        let latest_end = waits_of_processes
             .get(&scope)
             .map_or(i64::MAX, |waits| waits.latest_end(launched));
-        work.start >= launched && work.end <= latest_end
+        piece.start >= launched && piece.end <= latest_end
     };
     let device = |slice: u32| trace.lanes[trace.slices[slice as usize].lane as usize].device;
     // For each device, the number of pieces of work, and how each process explains them.
@@ -110,7 +110,7 @@ pub(crate) fn calls(
             .or_insert_with(|| (0, vec![Fit::default(); scopes.len()]));
         *count += 1;
         for (fit, &scope) in row.iter_mut().zip(&scopes) {
-            let Some(call) = call(scope, number) else {
+            let Some(call) = call_of(scope, number) else {
                 fit.unrecorded += 1;
                 continue;
             };
@@ -129,13 +129,13 @@ pub(crate) fn calls(
     let mut unlinked = HashSet::new();
     for &(slice, number) in work {
         if let Some(&owner) = owners.get(&device(slice)) {
-            linked.extend(call(scopes[owner], number).map(|call| (slice, call)));
+            linked.extend(call_of(scopes[owner], number).map(|call| (slice, call)));
             continue;
         }
         let candidates: Vec<u32> = scopes
             .iter()
             .filter_map(|&scope| {
-                let call = call(scope, number)?;
+                let call = call_of(scope, number)?;
                 is_possible(slice, scope, call).then_some(call)
             })
             .collect();
@@ -221,14 +221,14 @@ pub(crate) fn tell_apart(trace: &mut Trace, unlinked: &HashSet<u32>) {
     let kept = (0..).zip(all).filter(|(id, _)| working.contains(id));
     trace.processes = kept.map(|(_, process)| process).collect();
     if let Some(&first) = unlinked.iter().min() {
-        let first = &trace.slices[first as usize];
+        let first_name = trace.name(trace.slices[first as usize].name).to_owned();
         trace.doubts.push(Doubt {
             kind: DoubtKind::Unlinked,
             count: unlinked.len() as u64,
             why: "Calls of several processes have its correlation number, and its time fits more than one of them, so it is linked with \
              none."
                 .to_owned(),
-            first: trace.name(first.name).to_owned(),
+            first: first_name,
         });
     }
 }
@@ -239,15 +239,15 @@ fn split_lanes(trace: &mut Trace, unlinked: &HashSet<u32>) {
     let mut lanes: HashMap<(u32, u32), u32> = HashMap::new();
     for at in 0..trace.slices.len() {
         let lane = trace.slices[at].lane;
-        let Some(all) = owners.get(&lane) else {
+        let Some(processes) = owners.get(&lane) else {
             continue;
         };
-        let process = if all.len() > 1 {
+        let process = if processes.len() > 1 {
             process_of_call(trace, trace.slices[at].link)
         } else if unlinked.contains(&(at as u32)) {
             None
         } else {
-            all.first().copied()
+            processes.first().copied()
         };
         let Some(process) = process else { continue };
         let next = trace.lanes.len() as u32;

@@ -133,17 +133,17 @@ impl PftraceReader {
         self.packets += 1;
         if let Some(packed) = &packet.compressed_packets {
             let mut inner = Vec::new();
-            let read = ZlibDecoder::new(&packed[..])
+            let unpacked = ZlibDecoder::new(&packed[..])
                 .take(PACKET)
                 .read_to_end(&mut inner);
-            if read.is_err() || depth == NESTED {
+            if unpacked.is_err() || depth == NESTED {
                 self.out.unread("packed packets are damaged", place);
             }
             let mut data = &inner[..];
             while depth < NESTED
-                && let Some(Next::Packet(bytes)) = next_packet(&mut data, &mut 0)
+                && let Some(Next::Packet(nested)) = next_packet(&mut data, &mut 0)
             {
-                self.decode(&bytes, at, depth + 1);
+                self.decode(&nested, at, depth + 1);
             }
         }
         self.packet(packet, at);
@@ -203,18 +203,18 @@ impl PftraceReader {
                 }
             }
         }
-        let mut time = i128::from(packet.timestamp.unwrap_or(0));
+        let timestamp = i128::from(packet.timestamp.unwrap_or(0));
         let clock_id = packet
             .timestamp_clock_id
             .or(sequence.clock)
             .unwrap_or(BOOTTIME);
-        if let Some(clock) = sequence.clocks.get_mut(&clock_id) {
+        let time = if let Some(clock) = sequence.clocks.get_mut(&clock_id) {
             let before = if clock.is_incremental { clock.now } else { 0 };
-            clock.now = time.saturating_mul(clock.unit).saturating_add(before);
-            time = clock.now.saturating_add(clock.offset);
+            clock.now = timestamp.saturating_mul(clock.unit).saturating_add(before);
+            clock.now.saturating_add(clock.offset)
         } else {
-            time = time.saturating_add(self.offsets.get(&clock_id).copied().unwrap_or(0));
-        }
+            timestamp.saturating_add(self.offsets.get(&clock_id).copied().unwrap_or(0))
+        };
         if let Some(descriptor) = packet.track_descriptor {
             self.describe(descriptor);
         }
@@ -264,8 +264,8 @@ impl PftraceReader {
     }
 
     /// Adds an event to the trace. `time` is in nanoseconds, and `at` is the offset of the end of its packet.
-    fn event(&mut self, sequence: u32, event: TrackEvent, time: i128, at: u64) {
-        let sequence = &self.sequences[&sequence];
+    fn event(&mut self, sequence_id: u32, event: TrackEvent, time: i128, at: u64) {
+        let sequence = &self.sequences[&sequence_id];
         let place = || format!("the packet before byte {at}");
         let uuid = event.track_uuid.unwrap_or(sequence.track);
         self.events += 1;
@@ -285,7 +285,7 @@ impl PftraceReader {
             proto::COUNTER => return self.counter(uuid, &event, time),
             _ => return,
         }
-        let instant = event.r#type() == proto::INSTANT;
+        let is_instant = event.r#type() == proto::INSTANT;
         let interned =
             |known: &HashMap<u64, String>, id: u64| known.get(&id).cloned().unwrap_or_default();
         let name = match &event.name {
@@ -300,12 +300,12 @@ impl PftraceReader {
         let arguments = read_arguments(sequence, &event);
         let kind = SliceKind::from_category(&category, &name);
         // A call of 0 ns is written as an instant; marks are not drawn.
-        if instant && !kind.is_call() {
+        if is_instant && !kind.is_call() {
             return;
         }
         let agent = match kind {
             SliceKind::Kernel | SliceKind::Graph | SliceKind::Memset => arguments.agent,
-            // The copy belongs to the side that is a GPU according to its name.
+            // The name of a copy says which of its sides is a GPU; the copy belongs to that side.
             SliceKind::Copy if Direction::from_name(&name) == Direction::D2H => {
                 arguments.from.or(arguments.to)
             }
@@ -314,17 +314,17 @@ impl PftraceReader {
         };
         let label = agent.map_or_else(String::new, |agent| csv::device_number(&agent));
         let lane = self.lane(uuid, kind.on_device().then_some(label));
-        let own = arguments.begin.zip(arguments.end);
-        let span = own.map_or((time, time), |(begin, end)| (begin.into(), end.into()));
+        let own_span = arguments.begin.zip(arguments.end);
+        let span = own_span.map_or((time, time), |(begin, end)| (begin.into(), end.into()));
         // Databases and tables of one run have the symbol's name without this suffix.
         let symbol = name
             .strip_suffix(" [clone .kd]")
             .or(name.strip_suffix(".kd"))
             .unwrap_or(&name);
-        let id = self.out.name(symbol);
-        let slice = self.out.slice(kind, lane, id, span, place);
-        if !instant {
-            let open = if own.is_none() { slice } else { None };
+        let name_id = self.out.name(symbol);
+        let slice = self.out.slice(kind, lane, name_id, span, place);
+        if !is_instant {
+            let open = if own_span.is_none() { slice } else { None };
             self.tracks.entry(uuid).or_default().open.push(open);
         }
         let Some(slice) = slice else { return };
@@ -355,14 +355,14 @@ impl PftraceReader {
 
     /// Returns the topmost ancestor of a track, which is its process.
     fn top(&self, uuid: u64) -> u64 {
-        let mut at = uuid;
+        let mut ancestor = uuid;
         for _ in 0..8 {
-            match self.tracks.get(&at).map(|track| track.parent) {
-                Some(parent) if parent != 0 => at = parent,
+            match self.tracks.get(&ancestor).map(|track| track.parent) {
+                Some(parent) if parent != 0 => ancestor = parent,
                 _ => break,
             }
         }
-        at
+        ancestor
     }
 
     /// Adds a sample of a counter. `time` is in nanoseconds.
@@ -372,12 +372,12 @@ impl PftraceReader {
         let whole = event.counter_value() as f64;
         let value = event.double_counter_value.unwrap_or(whole) * factor;
         let name = track.name.clone().unwrap_or_default();
-        let Some(time) = self.out.time(time) else {
+        let Some(stored) = self.out.time(time) else {
             return;
         };
         let new = || self.out.counter(&name, &unit);
         let at = *track.samples.get_or_insert_with(new);
-        self.out.trace().counters[at].samples.push((time, value));
+        self.out.trace().counters[at].samples.push((stored, value));
     }
 
     /// Returns the number of the device in the name of a track: `4` for `COMPUTE AGENT [4] QUEUE [0] (GPU)`, `0` for other names.
@@ -409,6 +409,7 @@ impl PftraceReader {
         lane
     }
 
+    /// Returns the trace once all packets are read: links what refers to later packets, and names the lanes.
     fn finish(mut self) -> Trace {
         let tracks = self.tracks.values();
         let open = tracks.flat_map(|track| track.open.iter().flatten());
@@ -445,8 +446,8 @@ impl PftraceReader {
             self.out.assign_process(lane, &label);
         }
         let trace = self.out.trace();
-        for ((uuid, _), lane) in &self.lanes {
-            let lane = &mut trace.lanes[*lane as usize];
+        for ((uuid, _), lane_id) in &self.lanes {
+            let lane = &mut trace.lanes[*lane_id as usize];
             let Some(track) = self.tracks.get(uuid) else {
                 continue;
             };

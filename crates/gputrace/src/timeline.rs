@@ -20,7 +20,7 @@ pub struct TimelineRow {
     ends: Vec<i64>,
     /// The length in nanoseconds of all slices before each position.
     before: Vec<u64>,
-    /// The position of the longest slice of every range, as a heap-ordered tree over positions.
+    /// A binary tree over the positions, stored like a heap. Each node has the position of the longest slice below it.
     longest: Vec<u32>,
 }
 
@@ -69,15 +69,20 @@ pub struct TimelineWindow {
 }
 
 impl TimelineWindow {
+    /// Returns the length of the window in nanoseconds.
+    fn width(&self) -> i128 {
+        i128::from(self.end) - i128::from(self.start)
+    }
+
     /// Returns the time at which a column starts, in nanoseconds.
     pub fn time(&self, column: usize) -> i64 {
-        let width = i128::from(self.end) - i128::from(self.start);
-        (i128::from(self.start) + width * column as i128 / self.columns.max(1) as i128) as i64
+        (i128::from(self.start) + self.width() * column as i128 / self.columns.max(1) as i128)
+            as i64
     }
 
     /// Returns the column of a time; `None` outside of the window.
     pub fn column(&self, time: i64) -> Option<usize> {
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let from = i128::from(time) - i128::from(self.start);
         (width > 0 && (0..width).contains(&from))
             .then(|| (from * self.columns as i128 / width) as usize)
@@ -85,7 +90,7 @@ impl TimelineWindow {
 
     /// Returns the window moved by a share of its width, but kept within bounds.
     pub fn pan(&self, share: f64, bounds: (i64, i64)) -> Self {
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let start = i128::from(self.start) + (width as f64 * share) as i128;
         self.within(start, width, bounds)
     }
@@ -94,13 +99,13 @@ impl TimelineWindow {
     /// kept within bounds.
     pub fn zoom(&self, factor: f64, time: i64, bounds: (i64, i64)) -> Self {
         let at = i128::from(time);
-        let width = i128::from(self.end) - i128::from(self.start);
+        let width = self.width();
         let most = (i128::from(bounds.1) - i128::from(bounds.0)).max(1);
         let least = (self.columns.max(1) as i128).min(most);
-        let new = ((width as f64 * factor) as i128).clamp(least, most);
+        let new_width = ((width as f64 * factor) as i128).clamp(least, most);
         let share = (at - i128::from(self.start)) as f64 / width.max(1) as f64;
-        let start = at - (new as f64 * share) as i128;
-        self.within(start, new, bounds)
+        let start = at - (new_width as f64 * share) as i128;
+        self.within(start, new_width, bounds)
     }
 
     /// Returns the window with another start and width, moved into bounds.
@@ -151,14 +156,14 @@ impl Timeline {
             row.ends.push(slice.end);
             row.before.push(before.saturating_add(slice.ns()));
         }
-        let order = |rows: &Vec<TimelineRow>| {
+        let devices_first = |rows: &Vec<TimelineRow>| {
             let lane = rows.first().map(|row| row.lane);
-            let device =
+            let is_device =
                 lane.is_some_and(|lane| trace.lanes[lane as usize].kind == LaneKind::Device);
-            (!device, lane)
+            (!is_device, lane)
         };
         lanes.retain(|rows| !rows.is_empty());
-        lanes.sort_by_key(order);
+        lanes.sort_by_key(devices_first);
         let mut rows: Vec<TimelineRow> = lanes.into_iter().flatten().collect();
         for (number, row) in (0..).zip(&mut rows) {
             row.index_longest();
@@ -185,7 +190,7 @@ impl Timeline {
         Some((self.row_of(other)?, other))
     }
 
-    /// Returns the next slice in the row of a slice, or the previous one if not `forward`.
+    /// Returns the next slice in the row of a slice, or the previous one if not `forward`; `None` if there is no such slice.
     pub fn neighbour(&self, slice: u32, forward: bool) -> Option<u32> {
         let (_, at) = *self.places.get(slice as usize)?;
         let row = self.rows.get(self.row_of(slice)?)?;
@@ -197,9 +202,9 @@ impl Timeline {
         row.slices.get(neighbour).copied()
     }
 
-    /// Returns the cells of a row in a window, and the names that fit.
-    pub fn line(&self, trace: &Trace, row: usize, window: TimelineWindow) -> RowCells {
-        let Some(row) = self.rows.get(row) else {
+    /// Returns the cells of the row with this index in a window, and the names that fit.
+    pub fn line(&self, trace: &Trace, index: usize, window: TimelineWindow) -> RowCells {
+        let Some(row) = self.rows.get(index) else {
             return RowCells::default();
         };
         let cell = |column| row.cell(window.time(column), window.time(column + 1));
@@ -207,13 +212,13 @@ impl Timeline {
         let mut labels: Vec<Label> = Vec::new();
         let mut column = 0;
         while column < cells.len() {
-            let slice = cells[column].slice;
+            let shown = cells[column].slice;
             let rest = cells[column..].iter();
-            let width = rest.take_while(|cell| cell.slice == slice).count();
-            if let Some(index) = slice
+            let width = rest.take_while(|cell| cell.slice == shown).count();
+            if let Some(number) = shown
                 && width >= 3
             {
-                let slice = &trace.slices[index as usize];
+                let slice = &trace.slices[number as usize];
                 let full = trace.name(slice.name);
                 let name = if slice.kind.on_device() {
                     names::short(full, usize::MAX)
@@ -221,7 +226,7 @@ impl Timeline {
                     full.to_owned()
                 };
                 labels.push(Label {
-                    slice: index,
+                    slice: number,
                     column,
                     width,
                     text: names::whole_words(&name, width - 1).to_owned(),
@@ -232,9 +237,9 @@ impl Timeline {
         RowCells { cells, labels }
     }
 
-    /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds.
-    pub fn at(&self, row: usize, time: i64, reach: u64) -> Option<u32> {
-        let row = self.rows.get(row)?;
+    /// Returns the slice at a time in a row, otherwise the nearest slice within `reach` nanoseconds; `None` if there is none.
+    pub fn at(&self, index: usize, time: i64, reach: u64) -> Option<u32> {
+        let row = self.rows.get(index)?;
         let after = row.starts.partition_point(|start| *start <= time);
         let with_distance = |at: usize| {
             let start = *row.starts.get(at)?;
@@ -256,9 +261,9 @@ impl Timeline {
         (distance <= reach).then_some(slice)
     }
 
-    /// Returns start and end of the longest gap in a row, between slices that overlap a span; `None` without a gap.
-    pub fn longest_gap(&self, row: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
-        let row = self.rows.get(row)?;
+    /// Returns start and end of the longest gap of a row between slices that overlap a span, in nanoseconds; `None` without a gap.
+    pub fn longest_gap(&self, index: usize, (from, to): (i64, i64)) -> Option<(i64, i64)> {
+        let row = self.rows.get(index)?;
         let first = row.ends.partition_point(|end| *end < from);
         let starts = row.starts[first..].iter().skip(1).copied();
         let ends = row.ends[first..].iter().copied();

@@ -70,7 +70,7 @@ pub struct WorkgroupStep {
 /// One load or store of shared memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkgroupAccess {
-    /// What the access does.
+    /// The kind of the access: a load, a store or an atomic operation.
     pub kind: AccessKind,
     /// The variable's name.
     pub variable: String,
@@ -102,15 +102,15 @@ pub struct WorkgroupFault {
 /// The state of a lane during a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LaneState {
-    /// Runs this line.
+    /// The lane runs this line.
     Runs,
-    /// Waits at a barrier, or reaches one with its next step.
+    /// The lane waits at a barrier, or reaches one with its next step.
     Waits,
-    /// Does not run this line.
+    /// The lane does not run this line.
     Idle,
-    /// Has returned.
+    /// The lane has returned.
     Ended,
-    /// Is named by a fault.
+    /// A fault names the lane.
     Faulty,
 }
 
@@ -147,10 +147,10 @@ impl WorkgroupRun {
         })
     }
 
-    /// Returns the state of each lane during a step, and the line of the barrier at which lanes wait.
+    /// Returns the state of each lane during a step, and the line of the barrier at which lanes wait; `None` if no lane waits.
     pub fn states(&self, index: usize) -> (Vec<LaneState>, Option<u32>) {
-        let mut states = vec![None; self.lanes()];
-        let mut unknown = states.len();
+        let mut known_states = vec![None; self.lanes()];
+        let mut unknown = known_states.len();
         let mut barrier = None;
         // The next step of a lane decides what it does now.
         for (step, number) in self.steps.iter().skip(index).zip(index..) {
@@ -160,7 +160,7 @@ impl WorkgroupRun {
                 None => LaneState::Idle,
             };
             for lane in &step.lanes {
-                if let Some(lane_state @ None) = states.get_mut(usize::from(*lane)) {
+                if let Some(lane_state @ None) = known_states.get_mut(usize::from(*lane)) {
                     *lane_state = Some(state);
                     unknown -= 1;
                     if state == LaneState::Waits {
@@ -177,7 +177,7 @@ impl WorkgroupRun {
         } else {
             LaneState::Ended
         };
-        let mut states: Vec<LaneState> = states
+        let mut states: Vec<LaneState> = known_states
             .into_iter()
             .map(|state| state.unwrap_or(without_step))
             .collect();
@@ -212,14 +212,14 @@ impl WorkgroupRun {
                 continue;
             }
             let phrase = match state {
-                LaneState::Runs => format!("{} this line", many(count, "run")),
+                LaneState::Runs => format!("{} this line", counted(count, "run")),
                 LaneState::Waits if has_barrier => {
-                    format!("{} to the barrier", many(count, "come"))
+                    format!("{} to the barrier", counted(count, "come"))
                 }
                 LaneState::Waits => {
-                    format!("{} at the barrier of line {line}", many(count, "wait"))
+                    format!("{} at the barrier of line {line}", counted(count, "wait"))
                 }
-                LaneState::Idle => format!("{} it", many(count, "skip")),
+                LaneState::Idle => format!("{} it", counted(count, "skip")),
                 LaneState::Ended if count == 1 => "1 has ended".to_owned(),
                 LaneState::Ended => format!("{count} have ended"),
                 LaneState::Faulty if has_barrier => format!("{count} never arrive"),
@@ -267,7 +267,7 @@ impl WorkgroupAccess {
         lines.collect::<BTreeSet<u32>>().len()
     }
 
-    /// Describes the access: `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`
+    /// Describes the access: `32 lanes read 32 elements of x, 64 apart, x[0] to x[1984]: 32 lines of memory, 1 would suffice`.
     pub fn sentence(&self) -> String {
         let offsets = self.offsets();
         let lanes = self.touched.len();
@@ -317,8 +317,8 @@ impl WorkgroupAccess {
     fn rows(&self, faulty_byte: Option<u32>) -> Vec<MemoryRow> {
         let mut rows: BTreeMap<u32, MemoryRow> = BTreeMap::new();
         let lowest = self.touched.iter().map(|(_, byte)| *byte).min();
-        let first = format!("{}[{}]", self.variable, lowest.unwrap_or(0) / 4);
-        let is_array = self.bytes == 4 && self.ends[0] == first;
+        let first_element = format!("{}[{}]", self.variable, lowest.unwrap_or(0) / 4);
+        let is_array = self.bytes == 4 && self.ends[0] == first_element;
         let label = |row: u32| {
             if is_array {
                 format!("{}[{}]", self.variable, row * CELLS as u32)
@@ -346,16 +346,16 @@ impl WorkgroupAccess {
 /// Describes the positions of several elements: `neighbours of x`, `elements of x, 64 apart`, `elements of x in 16 pieces`.
 fn arrangement(offsets: &[u32], bytes: u32, name: &str) -> String {
     let gaps: Vec<u32> = offsets.windows(2).map(|pair| pair[1] - pair[0]).collect();
-    let low = gaps.iter().min().copied().unwrap_or(0);
-    let high = gaps.iter().max().copied().unwrap_or(0);
+    let smallest = gaps.iter().min().copied().unwrap_or(0);
+    let largest = gaps.iter().max().copied().unwrap_or(0);
     let element = bytes.max(1);
-    if high <= element {
+    if largest <= element {
         return format!("neighbours of {name}");
     }
-    if low == high {
-        return match low % element {
-            0 => format!("elements of {name}, {} apart", low / element),
-            _ => format!("elements of {name}, {low} bytes apart"),
+    if smallest == largest {
+        return match smallest % element {
+            0 => format!("elements of {name}, {} apart", smallest / element),
+            _ => format!("elements of {name}, {smallest} bytes apart"),
         };
     }
     match 1 + gaps.iter().filter(|gap| **gap > element).count() {
@@ -365,7 +365,7 @@ fn arrangement(offsets: &[u32], bytes: u32, name: &str) -> String {
 }
 
 /// Returns a number with a verb that fits it: `1 runs`, `2 run`.
-fn many(count: usize, verb: &str) -> String {
+fn counted(count: usize, verb: &str) -> String {
     match count {
         1 => format!("1 {verb}s"),
         _ => format!("{count} {verb}"),

@@ -24,17 +24,17 @@ pub(crate) fn run(
     exact: Option<Exact>,
 ) -> Result<(LaunchReport, Option<Exact>), RunError> {
     let module = &shader.module;
-    let wanted = |entry: &EntryPoint| {
+    let is_wanted = |entry: &EntryPoint| {
         entry.stage == ShaderStage::Compute && launch.entry.is_none_or(|name| name == entry.name)
     };
     let mut entries = module.entry_points.iter().enumerate();
-    let Some((index, entry)) = entries.find(|(_, entry)| wanted(entry)) else {
+    let Some((index, entry)) = entries.find(|(_, entry)| is_wanted(entry)) else {
         let name = launch.entry.map(|name| format!(" {name}"));
         let why = format!("no compute entry point{}", name.unwrap_or_default());
         return Err(RunError::Misfit(why));
     };
     let info = shader.info.get_entry_point(index);
-    let used = |handle: Handle<GlobalVariable>| !info[handle].is_empty();
+    let is_used = |handle: Handle<GlobalVariable>| !info[handle].is_empty();
 
     let mut context = Context {
         module,
@@ -43,9 +43,10 @@ pub(crate) fn run(
     };
     evaluate_constants(shader, &mut context);
     let size = entry.workgroup_size;
-    let number = module.functions.len() + index;
+    // The entry points are numbered after the functions.
+    let entry_number = module.functions.len() + index;
     let with_flow = exact.is_none();
-    let is_data = |handle| with_flow && shader.flow().is_data(number, handle);
+    let is_data = |handle| with_flow && shader.flow().is_data(entry_number, handle);
     let mut codes = vec![Code::new(&context, &entry.function, info, is_data)];
     for (handle, function) in module.functions.iter() {
         let is_data = |expression| with_flow && shader.flow().is_data(handle.index(), expression);
@@ -57,13 +58,13 @@ pub(crate) fn run(
     };
     // Untouched shadow memory takes no memory, and a few workgroups touch little of it.
     let with_shadow = launch.only.is_empty() && exact.is_none();
-    let needed = memory_bytes(&context, &codes, buffers, (lanes, with_shadow), used);
+    let needed = memory_bytes(&context, &codes, buffers, (lanes, with_shadow), is_used);
     if needed > launch.limits.memory || lanes > MOST_LANES {
         let limit = launch.limits.memory;
         return Err(RunError::Memory { needed, limit });
     }
     let shared = bind(&context, buffers, exact.is_none(), |handle| info[handle])?;
-    let mut machine = Interpreter::new(
+    let mut interpreter = Interpreter::new(
         shader,
         &context,
         &codes,
@@ -72,18 +73,18 @@ pub(crate) fn run(
         shared,
         observer,
     );
-    let result = machine.run(entry);
+    let result = interpreter.run(entry);
     for (handle, variable) in module.global_variables.iter() {
-        if used(handle)
+        if is_used(handle)
             && let Some(index) = bound_buffer(buffers, variable)
         {
-            buffers[index].bytes = std::mem::take(&mut machine.shared[handle.index()].bytes);
+            buffers[index].bytes = std::mem::take(&mut interpreter.shared[handle.index()].bytes);
         }
     }
-    let exact = machine.exact.take();
+    let exact = interpreter.exact.take();
     match result {
-        Ok(()) => Ok((machine.into_report(true), exact)),
-        Err(EarlyEnd::Limit) => Ok((machine.into_report(false), exact)),
+        Ok(()) => Ok((interpreter.into_report(true), exact)),
+        Err(EarlyEnd::Limit) => Ok((interpreter.into_report(false), exact)),
         Err(EarlyEnd::Error(error)) => Err(error),
     }
 }
@@ -116,7 +117,7 @@ fn memory_bytes(
     codes: &[Code<'_>],
     buffers: &[Buffer],
     (lanes, with_shadow): (u64, bool),
-    used: impl Fn(Handle<GlobalVariable>) -> bool,
+    is_used: impl Fn(Handle<GlobalVariable>) -> bool,
 ) -> u64 {
     let mut words = 0_u64;
     for code in codes {
@@ -135,7 +136,7 @@ fn memory_bytes(
     for (handle, variable) in context.module.global_variables.iter() {
         let size = context.layout.size(variable.ty);
         match (bound_buffer(buffers, variable), variable.space) {
-            _ if !used(handle) => {}
+            _ if !is_used(handle) => {}
             (_, AddressSpace::Private) => words = words.saturating_add(size.words),
             (Some(index), _) => {
                 let length = buffers[index].bytes.len() as u64;
@@ -173,9 +174,9 @@ fn bind<'a>(
     with_shadow: bool,
     uses: impl Fn(Handle<GlobalVariable>) -> GlobalUse,
 ) -> Result<Vec<SharedVariable<'a>>, RunError> {
-    let used = |handle| !uses(handle).is_empty();
+    let is_used = |handle| !uses(handle).is_empty();
     let all = &context.module.global_variables;
-    for (_, variable) in all.iter().filter(|(handle, _)| used(*handle)) {
+    for (_, variable) in all.iter().filter(|(handle, _)| is_used(*handle)) {
         let name = variable.name.as_deref().unwrap_or_default();
         let is_buffer = matches!(
             variable.space,
@@ -192,12 +193,14 @@ fn bind<'a>(
             return Err(RunError::Misfit(why));
         };
         let bytes = buffers[index].bytes.len();
-        // This counts one element of a runtime-sized array.
+        // The size of a runtime-sized array is the size of one element.
         let inner = &context.module.types[variable.ty].inner;
         let needed = inner.size(context.module.to_ctx()) as usize;
         if bytes > u32::MAX as usize / 2 {
-            let (needed, limit) = (bytes as u64, u64::from(u32::MAX / 2));
-            return Err(RunError::Memory { needed, limit });
+            return Err(RunError::Memory {
+                needed: bytes as u64,
+                limit: u64::from(u32::MAX / 2),
+            });
         }
         if bytes < needed {
             let why = format!("{name} needs {needed} bytes, its buffer has {bytes}");
@@ -213,7 +216,7 @@ fn bind<'a>(
         };
         let (bytes, initialized) =
             match bound_buffer(buffers, variable).map(|index| &mut buffers[index]) {
-                _ if !used(handle) => (Vec::new(), true),
+                _ if !is_used(handle) => (Vec::new(), true),
                 Some(buffer) => (
                     std::mem::take(&mut buffer.bytes),
                     buffer.initialized || space == Space::Uniform,

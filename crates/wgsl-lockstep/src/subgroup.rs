@@ -12,7 +12,7 @@ use super::open::OpenResult;
 use super::value::Mask;
 
 impl Interpreter<'_> {
-    /// Returns the active lanes of each subgroup. The report names the span of the first such operation.
+    /// Returns the active lanes of each subgroup, for an operation at `span`. The report names the span of a run's first subgroup operation.
     fn subgroups_at(&mut self, span: Span, mask: &Mask) -> Vec<Vec<u32>> {
         self.first_subgroup.get_or_insert(span);
         mask.subgroups(self.subgroup)
@@ -26,27 +26,29 @@ impl Interpreter<'_> {
         span: Span,
         mask: &Mask,
     ) {
-        let (size, lanes) = (self.subgroup as u32, self.lanes);
+        let size = self.subgroup as u32;
+        let lanes = self.lanes;
         let groups = self.subgroups_at(span, mask);
         let values = &mut self.frames[frame].values;
         let votes = predicate.map(|predicate| values[predicate.index()].words.clone());
         let out = values[result.index()].resize(4 * lanes);
         for group in groups {
             let mut bits = [0_u32; 4];
-            let is_for = |lane: u32| votes.as_ref().is_none_or(|votes| votes[lane as usize] != 0);
-            for lane in group.iter().filter(|lane| is_for(**lane)) {
+            let votes_true =
+                |lane: u32| votes.as_ref().is_none_or(|votes| votes[lane as usize] != 0);
+            for lane in group.iter().filter(|lane| votes_true(**lane)) {
                 let bit = lane % size;
                 bits[bit as usize / 32] |= 1 << (bit % 32);
             }
             for lane in group {
-                for (word, bits) in bits.iter().enumerate() {
-                    out[word * lanes + lane as usize] = *bits;
+                for (index, word) in bits.iter().enumerate() {
+                    out[index * lanes + lane as usize] = *word;
                 }
             }
         }
     }
 
-    /// Combines the values of a subgroup's active lanes: of all of them, or for each lane of those up to it.
+    /// Combines the values of a subgroup's active lanes. A reduction combines all of them, a scan for each lane those of the lanes up to it.
     pub(crate) fn combine(
         &mut self,
         frame: usize,
@@ -61,24 +63,24 @@ impl Interpreter<'_> {
         let values = &mut self.frames[frame].values;
         let words = values[argument.index()].words.clone();
         let out = values[result.index()].resize(words.len());
-        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+        for (inputs, results) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
             for group in &groups {
-                let mut sum = neutral(op, scalar);
+                let mut total = neutral(op, scalar);
                 for &lane in group {
-                    let next = combined(op, scalar, sum, words[lane as usize]);
-                    out[lane as usize] = match over {
-                        CollectiveOperation::ExclusiveScan => sum,
+                    let next = combined(op, scalar, total, inputs[lane as usize]);
+                    results[lane as usize] = match over {
+                        CollectiveOperation::ExclusiveScan => total,
                         _ => next,
                     };
-                    sum = next;
+                    total = next;
                 }
                 if over == CollectiveOperation::Reduce {
                     for &lane in group {
-                        out[lane as usize] = sum;
+                        results[lane as usize] = total;
                     }
                 }
             }
-            round(scalar, out);
+            round(scalar, results);
         }
     }
 
@@ -91,13 +93,14 @@ impl Interpreter<'_> {
         span: Span,
         mask: &Mask,
     ) {
-        let (size, lanes) = (self.subgroup as u32, self.lanes);
+        let size = self.subgroup as u32;
+        let lanes = self.lanes;
         let groups = self.subgroups_at(span, mask);
         let values = &mut self.frames[frame].values;
         let word =
             |value: Handle<Expression>, lane: u32| values[value.index()].words[lane as usize];
         // The lane of the workgroup that each lane reads.
-        let mut from = vec![None; lanes];
+        let mut sources = vec![None; lanes];
         for group in &groups {
             let start = group[0] - group[0] % size;
             for &lane in group {
@@ -122,7 +125,7 @@ impl Interpreter<'_> {
                             },
                     ),
                 };
-                from[lane as usize] = source
+                sources[lane as usize] = source
                     .filter(|source| *source < size)
                     .and_then(|source| start.checked_add(source))
                     .filter(|source| group.binary_search(source).is_ok());
@@ -130,14 +133,14 @@ impl Interpreter<'_> {
         }
         let words = values[argument.index()].words.clone();
         let out = values[result.index()].resize(words.len());
-        for (words, out) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
+        for (inputs, results) in words.chunks_exact(lanes).zip(out.chunks_exact_mut(lanes)) {
             for &lane in &mask.lanes {
-                let source = from[lane as usize];
-                out[lane as usize] = source.map_or(0, |source| words[source as usize]);
+                let source = sources[lane as usize];
+                results[lane as usize] = source.map_or(0, |source| inputs[source as usize]);
             }
         }
         let mut active = mask.lanes.iter();
-        if let Some(lane) = active.find(|lane| from[**lane as usize].is_none()) {
+        if let Some(lane) = active.find(|lane| sources[**lane as usize].is_none()) {
             let open = FindingKind::Open(OpenResult::InactiveLane);
             let finding = self.finding(open, span, *lane);
             self.report(finding, NO_VARIABLE);

@@ -18,7 +18,7 @@ use protocol::{Command, Pair, Slot};
 #[derive(Clone, Debug)]
 pub(in crate::app) struct KeptBeat {
     bench: Bench,
-    /// The result of pairs. `None` before the beat that measures them.
+    /// The result of pairs; `None` in a beat before the one that measures pairs.
     pair: Option<Pair>,
 }
 

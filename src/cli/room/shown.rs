@@ -1,4 +1,4 @@
-//! The room behind the board on the screen. This program has it open, or another program has.
+//! The room behind the board on the screen. This program or another one has the room open.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -44,7 +44,7 @@ impl Source {
         })
     }
 
-    /// Returns the present board. If the room cannot be reached, the last board says so in its faults.
+    /// Returns the present board. If the room cannot be reached, this is the last board, with a fault that says so.
     fn board(&mut self) -> Board {
         match self {
             Self::Own(handle) => RoomHandle::board(handle),
@@ -55,17 +55,17 @@ impl Source {
             } => {
                 while let Some(news) = member.next_news() {
                     match news {
-                        RoomNews::Board(news) => {
-                            *board = news;
+                        RoomNews::Board(next) => {
+                            *board = next;
                             *lost = None;
                         }
                         RoomNews::Lost(error) => *lost = Some(error.to_string()),
                         RoomNews::Class(_) => {}
                     }
                 }
-                let mut board = Board::clone(board);
-                board.faults.extend(lost.clone());
-                board
+                let mut shown = Board::clone(board);
+                shown.faults.extend(lost.clone());
+                shown
             }
         }
     }
@@ -85,7 +85,7 @@ pub(super) struct ShownRoom {
     pub(super) context: CourseContext,
     /// The file of the page that `--page` names.
     pub(super) page: Option<PathBuf>,
-    /// The board that was written to this file last.
+    /// The board that was written to `page` last.
     pub(super) drawn: Option<Board>,
 }
 

@@ -43,7 +43,7 @@ impl Workshop {
             return Vec::new();
         };
         let workspace = self.context.workspace().ok();
-        let copy = workspace.map(|work| work.config(stage));
+        let copy = workspace.map(|workspace| workspace.config(stage));
         let in_course = match &self.context.source {
             CourseFiles::Embedded => None,
             CourseFiles::Folder { root, .. } => Some(root.join(&stage.path).join("config.toml")),
@@ -70,7 +70,7 @@ impl Workshop {
 
     /// Writes the knobs that are not written yet. A message follows if this has become possible or impossible.
     pub(super) fn write_knobs(&mut self) -> Result<()> {
-        let before = self.knobs.why().map(str::to_owned);
+        let why_before = self.knobs.why().map(str::to_owned);
         let written = self.knobs.write(&self.context);
         for path in written.paths {
             self.watch.acknowledge(&path);
@@ -79,13 +79,13 @@ impl Workshop {
             let config = Err(in_short(problem));
             self.news.push_back(Message::FileSaved { config });
         }
-        if self.knobs.why() != before.as_deref() {
+        if self.knobs.why() != why_before.as_deref() {
             self.news.push_back(self.unsaved_message());
         }
         written.result
     }
 
-    /// Returns the message about the reason why progress or knobs are not on the disk, or that all are.
+    /// Returns a message with the reason why progress or knobs are not on the disk, or without a reason if all of them are.
     pub(super) fn unsaved_message(&self) -> Message {
         let why = self.unsaved.as_deref().or(self.knobs.why());
         Message::ProgressUnsaved {
@@ -96,12 +96,12 @@ impl Workshop {
     /// Puts the starter of a stage back and forgets its progress. Returns a sentence for the screen.
     pub(super) fn reset_stage(&mut self, id: &str) -> Result<String> {
         let stage = self.stage(id)?;
-        let aside = self.context.reset(stage)?;
+        let moved_aside = self.context.reset(stage)?;
         self.keep(ProgressChange::Reset(id.to_owned()))?;
         for path in self.watched(id) {
             self.watch.acknowledge(&path);
         }
-        Ok(as_it_began("stage", aside.first()))
+        Ok(as_it_began("stage", moved_aside.first()))
     }
 
     /// Writes a report as Markdown and as an HTML page. Returns the paths of both.
@@ -172,7 +172,7 @@ impl Workshop {
     }
 }
 
-/// Returns the error with the file's name instead of its path, because the screen has one line for it.
+/// Returns the error's text with the file's name instead of its path, because the screen has one line for it.
 pub(super) fn in_short(error: FileError) -> String {
     let path = name_of(Path::new(&error.path));
     FileError { path, ..error }.to_string()

@@ -71,8 +71,8 @@ pub enum WallPart {
 impl WallPart {
     const ALL: [Self; 4] = [Self::Join, Self::Vote, Self::Hands, Self::Race];
 
-    /// Returns the part for what the class does now. An open vote comes first, then a race, raised hands and a closed vote; if there is none
-    /// of these, the wall shows how to join.
+    /// Returns the part that shows what the class does now. An open vote comes first, then a race, raised hands and a closed vote; if there
+    /// is none of these, the wall shows how to join.
     pub(super) fn now(board: &Board) -> Self {
         let vote = board.vote.as_ref();
         if vote.is_some_and(|vote| vote.open) {
@@ -108,7 +108,7 @@ pub enum Typing {
 }
 
 /// The longest line that is typed, in bytes.
-const LINE: usize = 400;
+const MAX_LINE: usize = 400;
 
 impl BoardView {
     /// Returns the index of the chosen participant; `None` if nobody is chosen.
@@ -208,7 +208,7 @@ impl BoardView {
     /// Adds a letter to the line.
     fn type_letter(&mut self, letter: char) {
         if let Some((_, line)) = &mut self.typing
-            && line.len() < LINE
+            && line.len() < MAX_LINE
             && !crate::sanitize::harmful(letter)
         {
             line.push(letter);

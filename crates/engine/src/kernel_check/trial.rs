@@ -47,7 +47,8 @@ impl KernelTrial<'_> {
         reference::inputs(bindings, self.shape, self.values, self.seed)
     }
 
-    /// Returns the outputs of the exercise's plain loop. Their bounds hold for a kernel on a device if `device` is true, else on the host.
+    /// Returns the outputs of the exercise's reference, a plain loop. Their bounds hold for a kernel on a device if `device` is true, else
+    /// on the host.
     pub(super) fn expected(
         &self,
         inputs: &[Vec<u32>],
@@ -232,7 +233,7 @@ impl KernelTrial<'_> {
             against: expected.from.to_owned(),
             ..KernelMatch::default()
         };
-        for ((binding, words), expected) in self.outputs(found).zip(&expected.values) {
+        for ((binding, words), right) in self.outputs(found).zip(&expected.values) {
             let name = &binding.name;
             if let Some(at) = words.iter().position(|word| *word == POISON) {
                 return Err(Box::new(KernelFault {
@@ -241,12 +242,12 @@ impl KernelTrial<'_> {
                     ..self.fault(Kind::Unwritten, name, at)
                 }));
             }
-            let largest = largest(expected).max(f64::MIN_POSITIVE);
+            let scale = largest(right).max(f64::MIN_POSITIVE);
             let most = match self.tolerance() {
-                Some(tolerance) => tolerance * largest,
+                Some(tolerance) => tolerance * scale,
                 None => f64::INFINITY,
             };
-            let Some(differences) = reference::differences(expected, words, binding.element, most)
+            let Some(differences) = reference::differences(right, words, binding.element, most)
             else {
                 continue;
             };
@@ -265,8 +266,8 @@ impl KernelTrial<'_> {
                 return Err(Box::new(KernelFault {
                     expected: Some(worst.expected.into()),
                     found: Some(worst.found.into()),
-                    error: Some((worst.error() / largest).into()),
-                    allowed: Some(worst.bound / largest),
+                    error: Some((worst.error() / scale).into()),
+                    allowed: Some(worst.bound / scale),
                     count: differences
                         .filter(|difference| difference.share > 1.0)
                         .count() as u64,
@@ -278,7 +279,7 @@ impl KernelTrial<'_> {
                 .map(|difference| difference.error())
                 .filter(|error| error.is_finite())
                 .fold(0.0, f64::max);
-            matched.error = matched.error.max(largest_error / largest);
+            matched.error = matched.error.max(largest_error / scale);
             matched.share = matched.share.max(worst.share);
         }
         Ok(matched)
@@ -302,9 +303,9 @@ pub(super) fn count_unwritten(words: &[u32]) -> usize {
     words.iter().filter(|word| **word == POISON).count()
 }
 
-/// Returns the largest magnitude of the expected values.
-fn largest(expected: &[Real]) -> f64 {
-    expected
+/// Returns the largest magnitude of some values.
+fn largest(values: &[Real]) -> f64 {
+    values
         .iter()
         .map(|real| real.value.abs())
         .fold(0.0, f64::max)

@@ -50,7 +50,8 @@ pub(super) struct Distributed {
     pub(super) world_size: Option<u64>,
 }
 
-/// Returns a number or a text as an identifier, without quotes: `7`, `"7"` and `"Spans"` become `7`, `7` and `Spans`. Empty without a value.
+/// Returns a number or a text as an identifier, without quotes: `7`, `"7"` and `"Spans"` become `7`, `7` and `Spans`. Returns an empty text
+/// without a value.
 pub(super) fn label(raw: Option<&RawValue>) -> Cow<'_, str> {
     let Some(raw) = raw else {
         return Cow::Borrowed("");
@@ -84,7 +85,7 @@ pub(super) fn three(raw: Option<&RawValue>) -> Option<[u32; 3]> {
 pub(super) fn nanoseconds(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let is_plain = |text: &str| text.len() < 30 && text.bytes().all(|b| b.is_ascii_digit());
+    let is_plain = |number: &str| number.len() < 30 && number.bytes().all(|b| b.is_ascii_digit());
     if whole.is_empty() || !is_plain(whole) || !part.bytes().all(|b| b.is_ascii_digit()) {
         let micros: f64 = text.parse().ok()?;
         return (micros.abs() < 1e25).then(|| (micros * 1e3).round() as i128);

@@ -1,5 +1,5 @@
 //! Starts an engine process and serves its three pipes, each with a thread of its own: lines in, stray output in, commands
-//! out. Nothing here interprets a line; it only limits its length.
+//! out. Nothing here interprets a line; only its length is limited.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, Stdio};
@@ -60,11 +60,11 @@ struct TimedReader<R>(R, LastByte);
 
 impl<R: Read> Read for TimedReader<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let n = self.0.read(buffer)?;
+        let count = self.0.read(buffer)?;
         if let Ok(mut time) = self.1.lock() {
             *time = Some(Instant::now());
         }
-        Ok(n)
+        Ok(count)
     }
 }
 

@@ -1,10 +1,10 @@
-//! The tokens that go into a forward pass, and the record of what it computed on the way.
+//! The tokens that go into a forward pass, and its intermediate results.
 
 use burn::tensor::{DType, Device, Int, Tensor, TensorData};
 
 use crate::data::Batch;
 
-/// A record of what a forward pass computed on the way to its result.
+/// The intermediate results of a forward pass.
 #[derive(Clone, Debug, Default)]
 pub struct ForwardRecord {
     /// The residual streams `[n, hidden]` after the embedding and after each block.

@@ -30,7 +30,7 @@ pub struct RmsNorm {
 /// A device's own kernels for the norm.
 pub trait FusedNorm: Backend {
     /// Returns y `[n, d]`, as an operand of products in `format`, and 1/rms `[n, 1]`, from x and γ. If the operations around the norm do
-    /// its work, the product behind it writes both later.
+    /// its work, the product after the norm writes both later.
     fn forward(inputs: [Float<Self>; 2], format: Format, shared: &SharedWork) -> [Float<Self>; 2];
     /// Returns dx (+ `earlier`) `[n, d]` and dγ `[1, d]`, from x, γ, 1/rms and dy `[n, d]`.
     fn backward(
@@ -98,18 +98,18 @@ impl Operation<2> for RmsNorm {
         };
         let inputs = [x.clone(), gain.clone()];
         let y = B::learner(kernel, inputs.to_vec(), &[[rows, columns]])?.pop()?;
-        let own = SharedWork::default();
-        let [_, inverse] = <B as FusedNorm>::forward(inputs, self.format, &own);
+        let nothing_shared = SharedWork::default();
+        let [_, inverse] = <B as FusedNorm>::forward(inputs, self.format, &nothing_shared);
         Some((y, [x.clone(), gain.clone(), inverse]))
     }
 
     fn cost(&self, [x, _]: &[Vec<usize>; 2]) -> (Cost, Cost) {
-        let n = x.iter().product::<usize>() as f64;
-        let written = n * self.format.written(self.version == Norm::Fused);
+        let elements = x.iter().product::<usize>() as f64;
+        let written = elements * self.format.written(self.version == Norm::Fused);
         let forward = match self.shared.gain {
             Some(_) => Cost::nothing("the operations around it do its work"),
-            None => Cost::new(4.0 * n, n + written),
+            None => Cost::new(4.0 * elements, elements + written),
         };
-        (forward, Cost::new(9.0 * n, 3.0 * n))
+        (forward, Cost::new(9.0 * elements, 3.0 * elements))
     }
 }

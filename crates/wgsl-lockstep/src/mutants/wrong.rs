@@ -3,6 +3,7 @@
 use super::rng::Rng;
 use super::tokens::{Operator, TokenEdits, TokenKind, WgslTokens};
 
+/// The operators, each with its name.
 pub(crate) const OPERATORS: &[(&str, Operator)] = &[
     ("drop a barrier", drop_barrier),
     ("another barrier", other_barrier),
@@ -150,7 +151,8 @@ fn skip_last(tokens: &WgslTokens<'_>, rng: &mut Rng) -> Vec<TokenEdits> {
             continue;
         }
         let (left, right) = tokens.operands(comparison);
-        let (source, bound) = (tokens.source(left.clone()), tokens.source(right));
+        let source = tokens.source(left.clone());
+        let bound = tokens.source(right);
         let many = large_size(rng);
         for new in [
             format!("({source}) + 1u"),
@@ -250,16 +252,16 @@ fn drop_term(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     all
 }
 
-/// Keeps one argument of `max` and `min`: always the same, or the first in the first iteration of the loop around it.
+/// Keeps one argument of `max` and `min`: always the same one, or the first one only in the first iteration of the loop around the call.
 fn first_in_place_of_largest(tokens: &WgslTokens<'_>, _: &mut Rng) -> Vec<TokenEdits> {
     let mut all = Vec::new();
     for (name, arguments) in tokens.calls("max").chain(tokens.calls("min")) {
-        let [first, second] = &arguments[..] else {
+        let [first_tokens, second_tokens] = &arguments[..] else {
             continue;
         };
-        let whole = name..second.end + 1;
-        let first = tokens.source(first.clone());
-        let second = tokens.source(second.clone());
+        let whole = name..second_tokens.end + 1;
+        let first = tokens.source(first_tokens.clone());
+        let second = tokens.source(second_tokens.clone());
         let mut loops = tokens.loops().into_iter().rev();
         let in_first_iteration = loops.find(|head| head.body.contains(&name)).map(|head| {
             let counter = tokens.text(head.init.start + 1);

@@ -59,17 +59,19 @@ impl TestDevice {
 /// Fails when any value differs by more than `tolerance`, relative to the largest expected one.
 pub fn close(name: &str, got: &[f32], want: &[f32], tolerance: f32) {
     assert_eq!(got.len(), want.len(), "{name}: length");
-    let scale = want.iter().fold(1.0f32, |m, v| m.max(v.abs()));
-    for (index, (got, want)) in got.iter().zip(want).enumerate() {
-        let error = (got - want).abs() / scale;
+    let scale = want
+        .iter()
+        .fold(1.0f32, |largest, value| largest.max(value.abs()));
+    for (index, (value, expected)) in got.iter().zip(want).enumerate() {
+        let error = (value - expected).abs() / scale;
         assert!(
             error <= tolerance,
-            "{name}: {got} instead of {want} at {index}"
+            "{name}: {value} instead of {expected} at {index}"
         );
     }
 }
 
-/// Returns A·B, summed in f64.
+/// Returns A·B `[rows, columns]`, summed in f64.
 pub(crate) fn product(problem: &Problem, a: &[f32], b: &[f32]) -> Vec<f64> {
     let Problem {
         rows,

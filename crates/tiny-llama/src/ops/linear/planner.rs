@@ -1,6 +1,6 @@
-//! The planner of products on a GPU. It chooses the tile that a workgroup computes, and the number of parts of the inner dimension. Each class
-//! of devices has a table of tiles, and rules choose from it. The sizes were measured on an H100 and an H200 over Vulkan for the products of a
-//! `small` step (`docs/notes/gpu.md`). `benches/tiles.rs` measures them again.
+//! The planner of products on a GPU. It chooses the tile that a workgroup computes, and the number of parts of the inner dimension. Each
+//! class of devices has a table of tiles, and rules choose from it. The sizes were measured on an H100 and an H200 over Vulkan for the
+//! products of a `small` step (`docs/notes/gpu.md`). `benches/tiles.rs` measures them again.
 
 /// The sizes of a product, out `[rows, columns]` = A · B over `inner`. A is `[rows, inner]`, or `[inner, rows]` if transposed. B is
 /// `[inner, columns]`, or `[columns, inner]` if transposed.
@@ -28,7 +28,7 @@ impl Problem {
         }
     }
 
-    /// Returns true if tiles extend past an edge of the result.
+    /// Returns true if tiles of this size extend past an edge of the result.
     pub(crate) fn is_ragged(&self, (height, width): (usize, usize)) -> bool {
         !self.rows.is_multiple_of(height) || !self.columns.is_multiple_of(width)
     }
@@ -47,8 +47,8 @@ impl Problem {
     }
 }
 
-/// How a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its invocations, or
-/// each subgroup on matrix cores, keeps a block of outputs in registers.
+/// The plan by which a product is computed. A workgroup stages its rows of A and columns of B for some inner values at a time. Each of its
+/// invocations, or each subgroup on matrix cores, keeps a block of outputs in registers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Plan {
     /// The outputs of one workgroup, rows by columns.
@@ -70,7 +70,7 @@ pub(crate) struct Plan {
 }
 
 impl Plan {
-    /// Makes a plan for invocations.
+    /// Makes a plan in which each block is computed by one invocation.
     pub(crate) const fn new(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
         Self {
             tile,
@@ -83,7 +83,7 @@ impl Plan {
         }
     }
 
-    /// Makes a plan for subgroups with matrix cores.
+    /// Makes a plan in which each block is computed by a subgroup on matrix cores.
     const fn cores(tile: (usize, usize), step: usize, block: (usize, usize)) -> Self {
         Self {
             subgroup: SUBGROUP,
@@ -139,10 +139,10 @@ impl Plan {
         self.splits(1).groups(problem).iter().product()
     }
 
-    /// Returns the number of inner values of one part, which is whole steps.
+    /// Returns the number of inner values of one part, a whole number of steps.
     pub(crate) fn share(&self, problem: &Problem) -> usize {
-        let share = problem.inner.div_ceil(self.splits);
-        share.next_multiple_of(self.step)
+        let inner_values = problem.inner.div_ceil(self.splits);
+        inner_values.next_multiple_of(self.step)
     }
 
     /// Returns the plan with the inner dimension in about `splits` parts of whole steps. No part begins past the end.
@@ -168,7 +168,7 @@ type Row = (Plan, usize);
 /// The tiles of a class of devices, the largest first. A large tile reads least per product, but idle processors cost more than it saves.
 struct TileTable {
     rows: &'static [Row],
-    /// The number of workgroups from which on a tile is chosen without parts.
+    /// A tile that gives at least this number of workgroups is chosen without parts.
     enough: usize,
     /// The number of workgroups that run at once. The inner dimension is split until there are as many.
     full: usize,
@@ -176,6 +176,7 @@ struct TileTable {
     shortest: usize,
 }
 
+/// The longest inner dimension of a tile that is used for every length.
 const ANY: usize = usize::MAX;
 
 /// The tiles for a CPU driver. Compiling takes longer there than running, so tiles are few and large, and programs short.
@@ -260,13 +261,13 @@ pub(crate) struct Limits {
     pub is_cpu: bool,
 }
 
-/// What happens to the parts of a result if the inner dimension is in parts.
+/// The parts of an inner dimension that a caller of the planner allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Parts {
-    /// A second launch adds them.
+    /// Any number of parts. A second launch adds their results.
     Launch,
-    /// The epilogue needs the whole result, so there are no parts. An invocation then has two vectors of a row, one in each half of the tile,
-    /// which may be a gate and its up.
+    /// No parts, because the epilogue needs the whole result. An invocation then has two vectors of a row, one in each half of the tile,
+    /// which may be a gate and its up projection.
     Never,
 }
 
@@ -280,7 +281,7 @@ impl Planner {
         }
     }
 
-    /// Returns the rows that the device allows for these problems, the largest tile first. There is always one.
+    /// Returns the rows that the device allows for these problems, the largest tile first. There is at least one row.
     fn rows(self, problems: &[Problem]) -> Vec<Row> {
         let allows = |(plan, _): &&Row| match self {
             Self::Full(limits) => {
@@ -307,7 +308,7 @@ impl Planner {
     /// tile in parts, otherwise the smallest tile.
     pub(crate) fn one(self, problem: &Problem, parts: Parts) -> Plan {
         match self {
-            Self::Full(_) if parts == Parts::Never => self.whole_with_pairs(problem),
+            Self::Full(_) if parts == Parts::Never => self.whole_with_two_vectors(problem),
             Self::Full(_) => self.one_of_invocations(problem),
             Self::Cores { halves } => {
                 self.in_long_steps(self.one_on_cores(problem, halves), problem)
@@ -334,9 +335,9 @@ impl Planner {
     pub(crate) fn candidates(self, problem: &Problem) -> Vec<Plan> {
         let most = (problem.inner / self.table().shortest).max(1);
         let mut plans = vec![self.planned(problem)];
-        for (row, _) in self.rows(&[*problem]) {
+        for (tile_plan, _) in self.rows(&[*problem]) {
             for splits in [1, 2, 4, 8].into_iter().filter(|parts| *parts <= most) {
-                let plan = self.in_long_steps(row.in_parts(splits, problem), problem);
+                let plan = self.in_long_steps(tile_plan.in_parts(splits, problem), problem);
                 if !plans.contains(&plan) {
                     plans.push(plan);
                 }
@@ -345,12 +346,18 @@ impl Planner {
         plans
     }
 
-    /// Returns the first tile with enough workgroups among those that compute this inner dimension whole.
+    /// Returns true if a plan gives enough workgroups without parts.
+    fn has_enough_groups(self, plan: &Plan, problem: &Problem) -> bool {
+        plan.tiles(problem) >= self.table().enough
+    }
+
+    /// Returns the first tile with enough workgroups among those that compute this inner dimension whole; `None` if there is no such tile.
     fn whole(self, problem: &Problem) -> Option<Plan> {
-        let enough = |plan: &Plan| plan.tiles(problem) >= self.table().enough;
         self.rows(&[*problem])
             .into_iter()
-            .find(|(plan, longest)| problem.inner <= *longest && enough(plan))
+            .find(|(plan, longest)| {
+                problem.inner <= *longest && self.has_enough_groups(plan, problem)
+            })
             .map(|(plan, _)| plan)
     }
 
@@ -358,28 +365,28 @@ impl Planner {
     fn one_of_invocations(self, problem: &Problem) -> Plan {
         self.whole(problem).unwrap_or_else(|| {
             let rows = self.rows(&[*problem]);
-            let enough = |(plan, _): &Row| plan.tiles(problem) >= self.table().enough;
+            let enough = |(plan, _): &Row| self.has_enough_groups(plan, problem);
             let (plan, _) = if rows.iter().any(enough) {
                 rows[0]
             } else {
                 rows[rows.len() - 1]
             };
-            let [splits] = self.even(&[*problem], &plan);
+            let [splits] = self.balanced_splits(&[*problem], &plan);
             plan.splits(splits)
         })
     }
 
     /// Returns the plan of a product in f32 without parts, in which an invocation has two vectors of a row.
-    fn whole_with_pairs(self, problem: &Problem) -> Plan {
+    fn whole_with_two_vectors(self, problem: &Problem) -> Plan {
         let mut rows = self.rows(&[*problem]);
         rows.retain(|(plan, _)| plan.block.1 == 8);
-        let enough = |(plan, _): &&Row| plan.tiles(problem) >= self.table().enough;
+        let enough = |(plan, _): &&Row| self.has_enough_groups(plan, problem);
         let found = rows.iter().find(enough).or(rows.last());
         found.map_or(SMALLEST, |(plan, _)| *plan)
     }
 
-    /// Returns the plan of a product on matrix cores, in parts only where they are needed. The norm after a product without parts needs no launch, and a launch that adds
-    /// parts costs more than a short inner dimension.
+    /// Returns the plan of a product on matrix cores, in parts only where they are needed. The norm after a product without parts
+    /// needs no launch, and a launch that adds parts costs more than a short inner dimension.
     fn one_on_cores(self, problem: &Problem, halves: bool) -> Plan {
         let [_, _, small] = self.cores();
         let short = !halves && problem.inner <= SHORT;
@@ -395,13 +402,13 @@ impl Planner {
         }
     }
 
-    /// Returns the three tiles of matrix cores.
+    /// Returns the three tiles of matrix cores, the largest first.
     fn cores(self) -> [Plan; 3] {
         let rows = self.table().rows;
         [0, 1, 2].map(|i| rows[i].0)
     }
 
-    /// Returns the plan with as many parts as fill the device.
+    /// Returns the plan with as many parts as fill the device, at most 8.
     fn filling(self, plan: Plan, problem: &Problem) -> Plan {
         let wanted = self.table().full.div_ceil(plan.tiles(problem));
         let most = problem.inner / self.table().shortest;
@@ -426,15 +433,17 @@ impl Planner {
                 LARGE if problems.iter().all(many) => NARROW,
                 largest => largest,
             };
-            return self.even(problems, &plan).map(|splits| plan.splits(splits));
+            return self
+                .balanced_splits(problems, &plan)
+                .map(|splits| plan.splits(splits));
         };
         let plans = self.pair_on_cores(problems, halves);
         [0, 1].map(|i| self.in_long_steps(plans[i], &problems[i]))
     }
 
-    /// Returns the plans of a pair on matrix cores. If one product would finish much later than the other, its inner dimension is split. A part
-    /// is as long as a workgroup's share of all work on a large GPU, or as long as the other inner dimension if that is longer. Where half a
-    /// block makes the second launch unnecessary, it is taken instead.
+    /// Returns the plans of a pair on matrix cores. If one product would finish much later than the other, its inner dimension is split. A
+    /// part is as long as a workgroup's share of all work on a large GPU, or as long as the other inner dimension if that is longer. Where
+    /// half a block makes the second launch unnecessary, it is taken instead.
     fn pair_on_cores(self, problems: &[Problem; 2], halves: bool) -> [Plan; 2] {
         let full = self.table().full;
         let inner = problems.map(|problem| problem.inner);
@@ -484,7 +493,7 @@ impl Planner {
 
     /// Returns the numbers of parts of the inner dimensions with which workgroups fill the device and no workgroup has much more work than
     /// the others.
-    fn even<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
+    fn balanced_splits<const N: usize>(self, problems: &[Problem; N], plan: &Plan) -> [usize; N] {
         let TileTable { full, shortest, .. } = self.table();
         let work: usize = problems
             .iter()
@@ -492,7 +501,7 @@ impl Planner {
             .sum();
         let mut splits = [1; N];
         loop {
-            // Splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.
+            // This splits the product whose workgroups have the most work, as long as it exceeds the average by more than a quarter.
             let share = |i: &usize| problems[*i].inner / splits[*i];
             let Some(first) = (0..N).rev().max_by_key(share) else {
                 return splits;

@@ -6,7 +6,7 @@ use burn::tensor::Shape;
 use crate::ops::{Float, Kernels};
 use protocol::config::NORM_EPS;
 
-/// Returns y `[n, d]` and r `[n, 1]` from x and γ.
+/// Returns y `[n, d]` and r = 1/√(mean(x²) + ε) `[n, 1]` from x `[n, d]` and γ `[1, d]`.
 pub fn forward<B: Kernels>([x, gain]: [Float<B>; 2]) -> [Float<B>; 2] {
     let squares = B::float_mul(x.clone(), x.clone()); // [n, d]
     let mean = B::float_mean_dim(squares, 1); // [n, 1]
