@@ -17,7 +17,7 @@ const PHASES: [&str; 3] = ["forward", "backward", "optimizer"];
 /// The most calls of one row that are drawn.
 const MAX_CALLS: u32 = 10_000;
 
-/// Longer times are cut, because a damaged recording must not make sums overflow: 36 years.
+/// The longest time, 36 years. Longer ones are cut, because a damaged recording must not make sums overflow.
 const MAX_NANOSECONDS: u64 = 1 << 60;
 
 /// The advice about a recording without a profiled step.
@@ -38,7 +38,8 @@ struct SlotLanes {
     speed: Counter,
 }
 
-/// Returns a stream as a trace. All steps are drawn. The figures come from the latest profiled step alone (`Trace::counted`).
+/// Returns a stream as a trace. `badge` names the device and the date of the run. All steps are drawn. The figures come from the latest
+/// profiled step alone (`Trace::counted`).
 pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str) -> Trace {
     let mut out = TraceBuilder::new(source, FORMAT, false);
     let mut slots: BTreeMap<Slot, SlotLanes> = BTreeMap::new();
@@ -88,9 +89,9 @@ pub fn stream(lines: impl Iterator<Item = StreamLine>, source: &str, badge: &str
         out.trace().counters.extend(counters);
     }
     unprofiled_steps.sort_unstable();
-    let mut counted = counted(source, badge, latest_profile.as_ref());
-    counted.trace().unprofiled_step = gputrace::figures::median(&unprofiled_steps);
-    out.trace().counted = Some(Box::new(counted.finish()));
+    let mut figures = counted(source, badge, latest_profile.as_ref());
+    figures.trace().unprofiled_step = gputrace::figures::median(&unprofiled_steps);
+    out.trace().counted = Some(Box::new(figures.finish()));
     out.finish()
 }
 
@@ -263,7 +264,7 @@ fn row_name(row: &KernelRow) -> String {
     words.join(" ")
 }
 
-/// Returns the number and the time of all calls with one name.
+/// Returns for each name of a call the number of its calls and their total time.
 fn sums(out: &mut TraceBuilder, kernels: &StepProfile) -> Vec<KernelStat> {
     let mut sums: BTreeMap<u32, KernelStat> = BTreeMap::new();
     for row in &kernels.rows {

@@ -24,17 +24,17 @@ pub struct Comparison {
     pub config_b: RunConfig,
     /// The knobs that the learner may change, in the order of `KNOBS`.
     pub offers: Vec<&'static Knob>,
-    /// The values of A are hidden, because the learner has to find its fault.
+    /// True if the values of A are hidden, because the learner has to find its fault.
     pub hidden: bool,
     /// The index of the selected knob.
     pub row: usize,
     /// The id of the stage whose file holds B. `None` if B has no file.
     pub file: Option<String>,
-    /// The problem with that file and its line. B keeps its last good values meanwhile.
+    /// The problem with B's file and its line. B keeps its last good values meanwhile.
     pub problem: Option<String>,
     /// The paths of the knobs that the learner changed.
     pub touched: BTreeSet<&'static str>,
-    /// B is the course's solution, unchanged.
+    /// True if B is the course's solution, unchanged.
     pub solved: bool,
     /// The last change that was refused.
     refused: Option<RefusedChange>,
@@ -169,12 +169,12 @@ impl Comparison {
         if !self.hidden {
             return config.values_unlike(&self.config_a);
         }
-        let named: Vec<String> = KNOBS
+        let turned: Vec<String> = KNOBS
             .iter()
             .filter(|knob| self.touched.contains(knob.path))
             .map(|knob| format!("{} {}", knob.path, (knob.get)(config)))
             .collect();
-        named.join(", ")
+        turned.join(", ")
     }
 
     /// Returns the lines of the panel.
@@ -375,7 +375,10 @@ mod tests {
                 .and_then(|row| row.refused.map(str::to_owned))
         };
         assert!(reason(&comparison).is_some_and(|why| why.contains("do not divide heads")));
-        assert!(!comparison.step(-1), "back from it to the value that B has");
+        assert!(
+            !comparison.step(-1),
+            "back from 8 to 4, which B has already"
+        );
         assert_eq!(reason(&comparison), None);
         assert!(comparison.step(-1), "4 to 2");
     }
@@ -392,7 +395,7 @@ mod tests {
             comparison.rows().next().and_then(|row| row.refused),
             Some("this device has no room")
         );
-        assert!(comparison.step(1), "goes on behind it");
+        assert!(comparison.step(1), "goes on after the refused value");
         assert_eq!(comparison.config_b.model.kv_layout, KvLayout::Assumed);
     }
 

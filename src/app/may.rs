@@ -63,9 +63,12 @@ pub(super) fn neighbour(at: usize, by: isize, count: usize, item: &str) -> Resul
 }
 
 /// Refuses to show B before the vote of a presentation is over, because B is the solution.
-fn after_vote(beat: Option<BeatState>) -> Result<(), Refusal> {
-    let vote_comes = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
-    refuse_if(vote_comes, "B is the solution: it is shown after the vote")
+fn refuse_before_vote(beat: Option<BeatState>) -> Result<(), Refusal> {
+    let vote_pending = beat.is_some_and(|beat| beat.vote != VoteState::Closed);
+    refuse_if(
+        vote_pending,
+        "B is the solution: it is shown after the vote",
+    )
 }
 
 /// Returns true for an action that leads to a stage or lists the stages. The training of another program belongs to no stage.
@@ -126,7 +129,7 @@ impl App {
             A::Answer(choice) => self.may_answer(choice),
             A::Solution if view.overlay == Some(Overlay::Skipped) => offer_if(!view.fault_shown),
             A::Solution => {
-                after_vote(beat)?;
+                refuse_before_vote(beat)?;
                 let has_solution = self.stage().is_some() || self.mode.plays_mystery();
                 offer_if(has_solution && self.mode.is_live())
             }
@@ -183,8 +186,8 @@ impl App {
             A::Profile => {
                 self.may_move_run()?;
                 refuse_if(self.shows_kept_beat(), KEPT)?;
-                let rests = !self.bench.run.state.is_active();
-                refuse_if(rests, "Nothing runs, so there is no step to profile")
+                let nothing_runs = !self.bench.run.state.is_active();
+                refuse_if(nothing_runs, "Nothing runs, so there is no step to profile")
             }
             A::SwitchDevice => {
                 offer_if(self.mode.is_live() && self.devices.offer().is_some())?;
@@ -274,7 +277,7 @@ impl App {
     }
 
     fn may_open_knobs(&self) -> Result<(), Refusal> {
-        after_vote(self.beat())?;
+        refuse_before_vote(self.beat())?;
         refuse_if(self.shows_kept_beat(), KEPT)?;
         let Some(exercise) = self.exercise() else {
             refuse_if(self.mode.is_replay(), RECORDED)?;
@@ -293,9 +296,9 @@ impl App {
         self.may_move_run()
     }
 
-    /// Refuses toggles and pairs while B equals A and the knobs are already open. Otherwise these actions open the knobs.
+    /// Refuses toggles and pairs while B equals A and the knobs are open. While the knobs are closed, both actions open them.
     fn may_compare(&self) -> Result<(), Refusal> {
-        after_vote(self.beat())?;
+        refuse_before_vote(self.beat())?;
         refuse_if(self.shows_kept_beat(), KEPT)?;
         let why = "Leave the exercise first: A and B belong to the stage";
         refuse_if(self.mode.is_exercise(), why)?;
@@ -339,16 +342,16 @@ impl App {
         match overlay {
             Overlay::Attempts => {
                 let has_begun = self.bench.run.slot(Slot::A).has_begun();
-                let is_alone = self.presenter.presentation.is_none();
-                self.can_edit() && !self.bench.comparison.hidden && is_alone && has_begun
+                let presents = self.presenter.presentation.is_some();
+                self.can_edit() && !self.bench.comparison.hidden && !presents && has_begun
             }
             Overlay::Glossary => self.lesson.course.glossary.is_some(),
             Overlay::Lanes => self
                 .exercise()
                 .is_some_and(|exercise| exercise.kernels().is_some()),
             Overlay::Skipped => {
-                let is_alone = self.presenter.presentation.is_none();
-                self.mode.is_live() && is_alone && !self.lesson.skipped_stages().is_empty()
+                let presents = self.presenter.presentation.is_some();
+                self.mode.is_live() && !presents && !self.lesson.skipped_stages().is_empty()
             }
             _ => true,
         }

@@ -104,15 +104,15 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
     let beat = app.beat()?;
     let cue = app.cue()?;
     let stage = app.stage()?;
-    let present = figures(app);
-    let sources = present.as_ref().map(|present| as_found(app, present));
+    let current = figures(app);
+    let sources = current.as_ref().map(|current| as_found(app, current));
     let filled = |text: &str| match &sources {
         Some(sources) => fill(text, sources),
         None => text.to_owned(),
     };
     let next = match cues(stage).get(beat.at + 1) {
         Some(cue) => Some(filled(&cue.say)),
-        None => begin_of_stage(app, beat.stage + 1),
+        None => first_text_of_stage(app, beat.stage + 1),
     };
     Some(SpeakerNotes {
         stage: stage.number,
@@ -137,7 +137,7 @@ pub fn notes(app: &App) -> Option<SpeakerNotes> {
 }
 
 /// Returns the text of the first beat of the stage at this index. Its figures are not measured yet. `None` past the last stage.
-fn begin_of_stage(app: &App, index: usize) -> Option<String> {
+fn first_text_of_stage(app: &App, index: usize) -> Option<String> {
     let stage = app.lesson.course.stages.get(index)?;
     let no_figures = FigureSources::none(&stage.broken);
     Some(fill(&cues(stage).first()?.say, &no_figures))
@@ -153,14 +153,14 @@ fn used_ms(app: &App, stage: usize, beat: usize) -> u64 {
 fn agenda(app: &App) -> Vec<AgendaItem> {
     let mut agenda = Vec::new();
     for (index, stage) in app.lesson.course.stages.iter().enumerate() {
-        let cues = cues(stage);
-        let beats_ms: u64 = (0..cues.len()).map(|beat| used_ms(app, index, beat)).sum();
+        let beats = cues(stage);
+        let total_ms: u64 = (0..beats.len()).map(|beat| used_ms(app, index, beat)).sum();
         agenda.push(AgendaItem {
             number: stage.number,
-            beats: cues.len(),
+            beats: beats.len(),
             title: stage.title.clone(),
-            planned_s: cues.iter().map(|cue| seconds(cue.minutes)).sum(),
-            used_s: beats_ms / 1000,
+            planned_s: beats.iter().map(|cue| seconds(cue.minutes)).sum(),
+            used_s: total_ms / 1000,
         });
     }
     agenda

@@ -6,9 +6,9 @@
 //! - methods that take an event or news and return `FollowUps`.
 //!
 //! A part that reads one or two others takes references to them; a part that reads more has a `Context` of references, and `Membership`
-//! gets the whole `App` without itself. They show the state before any follow-up was performed. Work that needs the state afterwards runs at the end of the message (`App::handle`); the
-//! start of a measurement is an example. Moving the learner to another place changes several parts at once, so it is a method of `App`;
-//! parts request it with `FollowUp::Go`.
+//! gets the whole `App` without itself. The references show the state before any follow-up is performed. Work that needs the state
+//! afterwards, such as the start of a measurement, runs at the end of the message (`App::handle`). Moving the learner to another place
+//! changes several parts at once, so it is a method of `App`; parts request it with `FollowUp::Go`.
 //!
 //! | part | its `update` |
 //! |---|---|
@@ -54,7 +54,7 @@ pub(super) enum FollowUp {
     NextHint(String),
     /// Brings the text of the stage, exercise or mystery into view, from its first line.
     ShowText,
-    /// Scrolls that text to its first line without bringing it into view.
+    /// Scrolls the text of the stage, exercise or mystery to its first line without bringing it into view.
     TextToTop,
     /// Brings the stage's text into view without scrolling it.
     ShowLesson,
@@ -66,7 +66,7 @@ pub(super) enum FollowUp {
     Shrink,
     /// Removes the notice on the screen. A warning stays unless `warnings` is true.
     ClearNotice { warnings: bool },
-    /// Leaves the last frame on the screen, because nothing on it has changed.
+    /// Draws no new frame, because nothing on the screen has changed.
     Unseen,
     /// Shows this card from its first line. `None` closes the open card.
     Card(Option<Overlay>),
@@ -80,7 +80,7 @@ pub(super) enum FollowUp {
     Changed { delayed: bool },
     /// Starts this run instead of the one in progress.
     Run(RunSpec),
-    /// Measures these two in turns. Their curves and figures stay, because pairs only measure times.
+    /// Measures these two runs in turns. The curves and figures on the screen stay, because pairs only measure times.
     Pairs([RunSpec; 2]),
     /// Pauses the run if it makes steps.
     Pause,
@@ -133,14 +133,14 @@ impl FollowUp {
 }
 
 impl App {
-    /// Calls `to` for the exercise at index `at` and performs its follow-ups. Returns false if there is none, or if `to` returns
-    /// `None`.
+    /// Calls `work` for the exercise at index `at` and performs its follow-ups. Returns false if there is no such exercise, or if `work`
+    /// returns `None`.
     pub(super) fn in_exercise<F: Into<Option<FollowUps>>>(
         &mut self,
         at: Option<usize>,
-        to: impl FnOnce(&mut Exercises, &exercise::Context) -> F,
+        work: impl FnOnce(&mut Exercises, &exercise::Context) -> F,
     ) -> bool {
-        let follows = at.and_then(|at| {
+        let follow_ups = at.and_then(|at| {
             let context = exercise::Context {
                 exercise: self.lesson.course.exercises.get(at)?,
                 at,
@@ -151,27 +151,27 @@ impl App {
                 view: &self.view,
                 now_ms: self.clock.now_ms,
             };
-            to(&mut self.exercise, &context).into()
+            work(&mut self.exercise, &context).into()
         });
-        self.carry_out(follows)
+        self.carry_out(follow_ups)
     }
 
-    /// Calls `to` for the open exercise and performs its follow-ups. Returns false if no exercise is open.
+    /// Calls `work` for the open exercise and performs its follow-ups. Returns false if no exercise is open.
     pub(super) fn in_open_exercise(
         &mut self,
-        to: impl FnOnce(&mut ExerciseState, &exercise::Context) -> FollowUps,
+        work: impl FnOnce(&mut ExerciseState, &exercise::Context) -> FollowUps,
     ) -> bool {
         let at = self.mode.exercise();
         self.in_exercise(at, |exercises, context| {
-            to(exercises.state_mut(context.exercise), context)
+            work(exercises.state_mut(context.exercise), context)
         })
     }
 
-    /// Calls `to` for the lesson and the learner's stage, and performs its follow-ups. Returns false in an empty course, or if `to` returns
+    /// Calls `work` for the lesson and the learner's stage, and performs its follow-ups. Returns false in an empty course, or if `work` returns
     /// `None`.
     pub(super) fn in_lesson<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Lesson, &Stage, &lesson::Context) -> F,
+        work: impl FnOnce(&mut Lesson, &Stage, &lesson::Context) -> F,
     ) -> bool {
         let course = Arc::clone(&self.lesson.course);
         let Some(stage) = course.stages.get(self.lesson.learner.at) else {
@@ -183,8 +183,8 @@ impl App {
             view: &self.view,
             presents: self.presenter.presentation.is_some(),
         };
-        let follows = to(&mut self.lesson, stage, &context);
-        self.carry_out(follows)
+        let follow_ups = work(&mut self.lesson, stage, &context);
+        self.carry_out(follow_ups)
     }
 
     /// Returns the lesson as it can be read now.
@@ -200,24 +200,24 @@ impl App {
         )
     }
 
-    /// Calls `to` for the class and performs its follow-ups. Returns false if the learner is in no class, or if `to` returns `None`.
+    /// Calls `work` for the class and performs its follow-ups. Returns false if the learner is in no class, or if `work` returns `None`.
     pub(super) fn in_class<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut Membership, &App) -> F,
+        work: impl FnOnce(&mut Membership, &App) -> F,
     ) -> bool {
         // The membership reads many other parts, so it is taken out of the `App` meanwhile and gets the rest.
         let Some(mut member) = self.class.take() else {
             return false;
         };
-        let follows = to(&mut member, self).into();
+        let follow_ups = work(&mut member, self).into();
         self.class = Some(member);
-        self.carry_out(follows)
+        self.carry_out(follow_ups)
     }
 
-    /// Calls `to` for the open mystery and performs its follow-ups. Returns false if none is open, or if `to` returns `None`.
+    /// Calls `work` for the open mystery and performs its follow-ups. Returns false if none is open, or if `work` returns `None`.
     pub(super) fn in_mystery<F: Into<Option<FollowUps>>>(
         &mut self,
-        to: impl FnOnce(&mut MysteryRun, &play::Context) -> F,
+        work: impl FnOnce(&mut MysteryRun, &play::Context) -> F,
     ) -> bool {
         let context = play::Context {
             learner: &self.lesson.learner,
@@ -225,17 +225,17 @@ impl App {
             now_ms: self.clock.now_ms,
         };
         let mystery = self.mode.mystery_mut();
-        let follows = mystery.and_then(|mystery| to(mystery, &context).into());
-        self.carry_out(follows)
+        let follow_ups = mystery.and_then(|mystery| work(mystery, &context).into());
+        self.carry_out(follow_ups)
     }
 
     /// Performs the follow-ups of a part in their order. Returns false for `None`, with which a part answers an action that is not its own.
-    pub(super) fn carry_out(&mut self, follows: impl Into<Option<FollowUps>>) -> bool {
-        let Some(follows) = follows.into() else {
+    pub(super) fn carry_out(&mut self, follow_ups: impl Into<Option<FollowUps>>) -> bool {
+        let Some(follow_ups) = follow_ups.into() else {
             return false;
         };
-        for follow in follows {
-            match follow {
+        for follow_up in follow_ups {
+            match follow_up {
                 FollowUp::Effect(effect) => self.effects.push(effect),
                 FollowUp::Tell(text) => self.tell(&text, false),
                 FollowUp::Warn(text) => self.tell(&text, true),

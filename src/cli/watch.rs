@@ -153,8 +153,8 @@ fn save_input() -> Result<WatchPlace> {
     let path = new_folder()?.join("rank-0.jsonl");
     let mut file =
         files::own(&path).with_context(|| format!("Failed to write {}", path.display()))?;
-    let thread = std::thread::Builder::new().name("stdin".to_owned());
-    thread
+    std::thread::Builder::new()
+        .name("stdin".to_owned())
         .spawn(move || {
             let copied = std::io::copy(&mut std::io::stdin().lock(), &mut file);
             if copied.is_ok() {
@@ -217,9 +217,9 @@ fn read_answer(signals: &mut Signals) -> Option<String> {
         let _ = std::io::stdin().read_line(&mut line);
         let _ = sender.send(line);
     };
-    let thread = std::thread::Builder::new().name("answer".to_owned());
+    let builder = std::thread::Builder::new().name("answer".to_owned());
     // If no thread can be started, the command is left running.
-    if thread.spawn(read).is_err() {
+    if builder.spawn(read).is_err() {
         return Some(String::new());
     }
     loop {

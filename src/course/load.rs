@@ -85,7 +85,7 @@ impl Course {
             loader.report_at(&path, stage.id_line, message);
             return None;
         }
-        self.is_free(loader, &stage.id, &path, stage.id_line)
+        self.check_id_is_free(loader, &stage.id, &path, stage.id_line)
             .then(|| self.stages.push(stage))
     }
 
@@ -93,13 +93,13 @@ impl Course {
     fn add_exercise(&mut self, loader: &Loader<'_>, folder: &str) -> Option<()> {
         let exercise = loader.ok_or_report(exercise::read(loader, folder))?;
         let path = format!("{}/exercise.toml", exercise.path);
-        self.is_free(loader, &exercise.id, &path, 1)
+        self.check_id_is_free(loader, &exercise.id, &path, 1)
             .then(|| self.exercises.push(exercise))
     }
 
     /// Returns true if no stage or exercise has this id. Otherwise the id is reported as a problem of the file at `path`. Progress is kept
     /// by id, so a stage and an exercise cannot have the same id.
-    fn is_free(&self, loader: &Loader<'_>, id: &str, path: &str, line: usize) -> bool {
+    fn check_id_is_free(&self, loader: &Loader<'_>, id: &str, path: &str, line: usize) -> bool {
         let stage = self.stage_by_id(id).map(|stage| &stage.path);
         let exercise = self.exercise_by_id(id).map(|exercise| &exercise.path);
         let other = stage.or(exercise);

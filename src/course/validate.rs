@@ -1,5 +1,5 @@
 //! Checks a course by reading it, for `perflings course check`: every figure, key, command, link and exercise that a text names must exist,
-//! and a stage must have what the screen shows. `judge::course` then runs every starter and every solution.
+//! and a stage must have a quiz, evidence and a check that shows the fault. `judge::course` then runs every starter and every solution.
 
 use unicode_width::UnicodeWidthStr;
 
@@ -12,10 +12,11 @@ use crate::course::config_file::FileError;
 use crate::sanitize;
 use protocol::config::{nearest, unknown};
 
-/// The largest width of a drawing, a table or a line of code, in columns. These cannot be wrapped, and must fit an overlay at 80 columns.
+/// The widest line that reads well, in columns, and the largest width of a drawing or a line of code. These cannot be wrapped and must fit an
+/// overlay at 80 columns.
 pub const READING_WIDTH: usize = 76;
 
-/// The names that texts may use and that other rooms know.
+/// The names that texts may use and that other modules define.
 pub struct Vocabulary<'a> {
     /// The labels of the keys, as the footer shows them.
     pub keys: &'a [String],

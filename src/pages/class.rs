@@ -220,8 +220,13 @@ fn works<'a>(
 
 /// Counts the answers that are right: `2 of 3`.
 fn right_of_all(answers: impl Iterator<Item = bool>) -> String {
-    let (right, wrong): (Vec<bool>, Vec<bool>) = answers.partition(|is_right| *is_right);
-    format!("{} of {}", right.len(), right.len() + wrong.len())
+    let mut right = 0;
+    let mut all = 0;
+    for is_right in answers {
+        right += usize::from(is_right);
+        all += 1;
+    }
+    format!("{right} of {all}")
 }
 
 /// Returns a table with a line for each participant.

@@ -14,12 +14,10 @@ use crate::app::{Action, App, Overlay};
 use crate::course::placeholder::{
     FigureSources, NO_FIGURE, NOT_MEASURED, figure, fill, fill_with_notices, notice, resolve,
 };
+pub use crate::course::validate::READING_WIDTH as READING;
 use crate::course::{TextBlock, TextSpan};
 use crate::sanitize;
 use crate::table;
-
-/// The widest line of text that reads well, in columns.
-pub const READING: usize = 76;
 
 /// The columns of a panel's borders and padding.
 pub const FRAME: usize = 4;
@@ -90,35 +88,35 @@ impl<'a> ProseWriter<'a> {
     }
 
     /// Writes a text after a marker. Its other lines are indented by the width of the marker.
-    pub fn item(&mut self, marker: &str, marked: Style, text: &str) {
-        self.item_in(marker, marked, text, self.theme.text);
+    pub fn item(&mut self, marker: &str, marker_style: Style, text: &str) {
+        self.item_in(marker, marker_style, text, self.theme.text);
     }
 
-    /// Writes a text after a marker, in a style of its own.
-    pub fn item_in(&mut self, marker: &str, marked: Style, text: &str, style: Style) {
-        let first = Span::styled(marker.to_owned(), marked);
+    /// Writes a text after a marker, in this style.
+    pub fn item_in(&mut self, marker: &str, marker_style: Style, text: &str, style: Style) {
+        let first = Span::styled(marker.to_owned(), marker_style);
         let rest = " ".repeat(first.width());
         self.runs(&[Span::styled(text, style)], first, rest);
     }
 
     /// Writes a text after a mark and a blank.
-    pub fn marked(&mut self, (mark, marked): (&str, Style), text: &str, style: Style) {
-        self.item_in(&format!("{mark} "), marked, text, style);
+    pub fn marked(&mut self, (mark, mark_style): (&str, Style), text: &str, style: Style) {
+        self.item_in(&format!("{mark} "), mark_style, text, style);
     }
 
     /// Writes a text of the course after a marker, with its figures. After a long marker the other lines are indented by only two columns,
     /// because the marker would take half of a narrow text.
-    pub fn course_text(&mut self, marker: &str, marked: Style, body: &str) {
-        self.course_text_in(marker, marked, body, self.theme.text);
+    pub fn course_text(&mut self, marker: &str, marker_style: Style, body: &str) {
+        self.course_text_in(marker, marker_style, body, self.theme.text);
     }
 
-    /// Writes a text of the course after a marker, in a style of its own.
-    pub fn course_text_in(&mut self, marker: &str, marked: Style, body: &str, style: Style) {
+    /// Writes a text of the course after a marker, in this style.
+    pub fn course_text_in(&mut self, marker: &str, marker_style: Style, body: &str, style: Style) {
         let filled_body = match self.figures {
             Some(figures) => fill_with_notices(body, figures, &pair_key()),
             None => body.to_owned(),
         };
-        let first = Span::styled(marker.to_owned(), marked);
+        let first = Span::styled(marker.to_owned(), marker_style);
         let indent = match first.width() {
             width @ 0..=5 => " ".repeat(width),
             _ => "  ".to_owned(),
@@ -262,7 +260,7 @@ impl<'a> ProseWriter<'a> {
         lines.join(" ").contains(sentence)
     }
 
-    /// Returns the note that replaces a text whose figures are still to be measured; `None` where the text can be shown.
+    /// Returns the note that stands in place of a block whose figures are still to be measured; `None` where the block can be shown.
     fn note(&self, block: &TextBlock) -> Option<String> {
         let (TextBlock::Paragraph(spans) | TextBlock::Item { spans, .. }) = block else {
             return None;
@@ -326,18 +324,19 @@ impl<'a> ProseWriter<'a> {
     /// Writes a table. Each column is as wide as its longest cell; where all columns together are too wide, the widest shrink and their cells
     /// wrap.
     pub fn table(&mut self, head: &[Vec<TextSpan>], rows: &[Vec<Vec<TextSpan>>]) {
-        let count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
-        if count == 0 {
+        let column_count = head.len().max(rows.iter().map(Vec::len).max().unwrap_or(0));
+        if column_count == 0 {
             return;
         }
         let width = |cell: &Vec<TextSpan>| {
             let spans = self.styled(cell, Style::new(), true);
             text::width_of(&spans).max(1)
         };
-        let all = rows.iter().map(Vec::as_slice).chain([head]);
-        let mut widths = table::widths(all, count, width);
-        let gaps = 2 * (count - 1);
-        table::shrink(&mut widths, self.columns.saturating_sub(gaps).max(count));
+        let lines = rows.iter().map(Vec::as_slice).chain([head]);
+        let mut widths = table::widths(lines, column_count, width);
+        let gaps = 2 * (column_count - 1);
+        let available = self.columns.saturating_sub(gaps);
+        table::shrink(&mut widths, available.max(column_count));
         // Markdown requires a head; an empty head is not shown.
         if head.iter().any(|cell| !cell.is_empty()) {
             self.table_row(head, &widths, self.theme.strong);
@@ -380,23 +379,23 @@ impl<'a> ProseWriter<'a> {
 /// Returns the lines of a text of the course, as wide as `columns`, with the figures of the stage's run as it was found (A).
 pub fn lines_as_found(
     (app, theme, columns): (&App, &Theme, u16),
-    (marker, marked): (&str, Style),
+    (marker, marker_style): (&str, Style),
     body: &str,
     style: Style,
 ) -> Vec<Line<'static>> {
-    let now = figures(app);
-    let found = now.as_ref().map(|now| as_found(app, now));
+    let current = figures(app);
+    let found = current.as_ref().map(|current| as_found(app, current));
     let mut writer = ProseWriter::new(app, theme, columns);
     writer.widest = writer.columns;
     writer.figures = found.as_ref();
-    writer.course_text_in(marker, marked, body, style);
+    writer.course_text_in(marker, marker_style, body, style);
     writer.lines
 }
 
 /// Fills the figures of the stage's run as it was found (A) into a text. `None` before there are figures.
 pub fn filled_as_found(app: &App, text: &str) -> Option<String> {
-    let now = figures(app)?;
-    Some(fill(text, &as_found(app, &now)))
+    let current = figures(app)?;
+    Some(fill(text, &as_found(app, &current)))
 }
 
 /// Returns a sentence of the guide as a line, with the names of its keys from the table.

@@ -1,5 +1,5 @@
-//! Reads one line that a watched program wrote, such as `{"event":"step","step":7,"loss":6.9,"ms":20.1}`. Every field but the name of the event
-//! may be missing.
+//! Reads one line that a watched program wrote, such as `{"event":"step","step":7,"loss":6.9,"ms":20.1}`. Every field but the name
+//! of the event may be missing.
 
 use std::collections::BTreeMap;
 
@@ -62,7 +62,7 @@ pub(super) struct WatchStep {
     pub profiled: bool,
     /// The times of phases by their names.
     pub phases: BTreeMap<String, f64>,
-    /// The time of the step that the program spent on being watched.
+    /// The part of the step that the program spent on being watched.
     pub own_ms: Option<f64>,
 }
 
@@ -70,21 +70,21 @@ pub(super) struct WatchStep {
 const PHASES: [&str; 5] = ["data", "forward", "backward", "communication", "optimizer"];
 
 impl WatchStep {
-    /// Converts the step to an event. A step without a length has the length of its phases.
+    /// Converts the step to an event. A step without `ms` takes the sum of its phases.
     pub(super) fn into_step(self, slot: Slot) -> Step {
         let phase = |name: &str| self.phases.get(name).copied();
-        let of_phases = PHASES
+        let phases_ms = PHASES
             .iter()
             .filter_map(|name| phase(name))
             .fold(0.0, |sum, ms| sum + ms);
-        let ms = self.ms.unwrap_or(of_phases);
+        let ms = self.ms.unwrap_or(phases_ms);
         let phases = (!self.phases.is_empty()).then(|| PhaseTimes {
             forward: phase("forward").unwrap_or_default(),
             backward: phase("backward").unwrap_or_default(),
             optimizer: phase("optimizer").unwrap_or_default(),
             data: phase("data"),
             communication: phase("communication"),
-            residual: ms - of_phases,
+            residual: ms - phases_ms,
             step: ms,
         });
         Step {

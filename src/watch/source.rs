@@ -22,7 +22,7 @@ use protocol::{Command, Event, Lint, LogMessage, RankReading, Slot, StreamLine};
 const POLL_EVERY: Duration = Duration::from_millis(100);
 /// The time between two reports of rates and lints.
 const REPORT_EVERY: Duration = Duration::from_secs(1);
-/// The most lines of the command's output that are shown of one poll.
+/// The most lines of the command's output that one poll shows.
 const MAX_PRINTED: usize = 100;
 
 /// The place of the lines of a training.
@@ -37,7 +37,7 @@ pub enum WatchPlace {
 /// One training: the files of its processes, of which the first is shown.
 struct Training {
     place: WatchPlace,
-    /// The slot of its events. The learner can mark a moment from which on it is B.
+    /// The slot of the training's events. The learner can mark a moment from which on the training is B.
     slot: Slot,
     /// True if another training is watched beside this one.
     apart: bool,
@@ -319,8 +319,8 @@ impl WatchSource {
         let read = move |_, outbox: Sender<_>| {
             let _ = outbox.send(Some(profile::read(&path, &written, on_cpu)));
         };
-        let thread = Builder::new().name("profile".to_owned());
-        let job = BackgroundJob::begin(thread, read, None);
+        let builder = Builder::new().name("profile".to_owned());
+        let job = BackgroundJob::begin(builder, read, None);
         self.profile_job = job.ok().map(BackgroundJob::detached);
     }
 
@@ -398,12 +398,13 @@ impl EventSource for WatchSource {
             && let [training] = self.trainings.as_mut_slice()
         {
             training.slot = Slot::B;
-            let begins: Vec<Event> = training
+            let starts_of_b: Vec<Event> = training
                 .ranks
                 .iter_mut()
                 .map(WatchedRank::become_b)
                 .collect();
-            if let Some(first) = begins.into_iter().next() {
+            // Only the first process is shown.
+            if let Some(first) = starts_of_b.into_iter().next() {
                 self.send_event(first);
             }
         }

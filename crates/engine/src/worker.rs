@@ -2,14 +2,14 @@
 //!
 //! # The end of a GPU's step
 //!
-//! `Worker::sync` polls the device for 5 ms, and gives up its core in between. After that it sleeps until the driver wakes it. Waking up takes as
-//! long as several launches: polling made a step 2 to 7 % shorter.
+//! `Worker::sync` polls the device for 5 ms and yields its core between two polls. After that it sleeps until the driver wakes it. Waking up
+//! takes as long as several launches: polling made a step 2 to 7 % shorter.
 //!
 //! # How far the host runs ahead
 //!
-//! If no step ended with a wait, the host would hand over one step after the other. What it keeps for each of them would slow the next ones down
-//! more than a wait does. After each such step the host therefore waits until the step [`STEPS_AHEAD`] before it is done. The steps that are still
-//! in the queue keep the device busy while the host wakes up.
+//! Without a wait at the end of steps, the host would run far ahead of the device, and what it keeps for each queued step would slow the next
+//! steps down more than a wait does. After a step without a wait the host therefore waits until the step [`STEPS_AHEAD`] before it is done.
+//! The steps that are still in the queue keep the device busy while the host wakes up.
 //!
 //! # Recorded launches
 //!
@@ -18,7 +18,7 @@
 //! is refused. Bias corrections and the loss scale live on the device. Each batch is written over the recorded one, and the loss is copied
 //! before the next step overwrites it. The optimizer's count of updates is corrected when a recording is dropped.
 //!
-//! Profiled steps and evidence are launched without a recording, on memory of their own, because a recording guards the pages that it was given.
+//! Profiled steps and evidence are launched without a recording, in other memory, because a recording guards the pages that it was given.
 //! Every step is launched while a learner's kernel is in the model. A recorded step is one phase, so the run has no ledger. On the CPU device
 //! nothing is recorded.
 
@@ -50,12 +50,12 @@ pub(crate) type PhaseTasks = &'static [fn(&mut Worker)];
 /// The number of steps until a recording replays: two compile every kernel, and the third is recorded. They take longer than later steps.
 pub(crate) const TO_RECORD: u64 = 3;
 
-/// The number of steps that the host may be ahead of the device if it does not wait for each. With one step, the device would wait for the host
-/// in between.
+/// The number of steps that the host may be ahead of the device if it does not wait for each step. If it were one, the device would wait for
+/// the host between steps.
 pub(crate) const STEPS_AHEAD: usize = 2;
 
 /// The time for which the host polls a GPU before it sleeps. Waking up takes tens of microseconds, which is much of a step of a millisecond.
-const POLLED: Duration = Duration::from_millis(5);
+const POLL_TIME: Duration = Duration::from_millis(5);
 
 /// The recorded launches of a step.
 struct RecordedStep {
@@ -178,8 +178,8 @@ impl Worker {
         }
     }
 
-    /// Takes a whole step; once a step is recorded, replays it. A step with a learner's kernel is launched, because that kernel is compared with
-    /// another on the host and may be replaced at any step.
+    /// Takes a whole step, or replays it once it is recorded. A step with a learner's kernel is always launched, because that kernel is
+    /// compared with another on the host and may be replaced at any step.
     pub fn step(&mut self) {
         if learner_kernel::any() {
             self.drop_recording();
@@ -221,8 +221,8 @@ impl Worker {
 
     /// Takes a step, and records its launches for the next one.
     fn record(&mut self) {
-        let on_device = self.any_parameter();
-        let recording = LaunchRecording::new(&on_device, || self.launch());
+        let parameter = self.any_parameter();
+        let recording = LaunchRecording::new(&parameter, || self.launch());
         // The last loss is that of the recorded step, which has not been computed.
         match (recording, self.losses.pop()) {
             (Ok(launches), Some(loss)) => {
@@ -250,12 +250,12 @@ impl Worker {
     /// Makes the backward pass of the last loss, and keeps a gradient for each parameter.
     pub fn backward(&mut self) {
         if let Some(loss) = self.losses.pop() {
-            let mut all = loss.backward();
+            let mut gradients = loss.backward();
             self.gradients = self
                 .model
                 .parameters()
                 .into_iter()
-                .map(|parameter| parameter.value.grad_remove(&mut all))
+                .map(|parameter| parameter.value.grad_remove(&mut gradients))
                 .collect();
             // The loss is kept without its history, so that the graph can be freed.
             self.losses.push(loss.detach()); // [1, 1]
@@ -354,7 +354,7 @@ impl Worker {
         };
         self.flush()?;
         let began = Instant::now();
-        while began.elapsed() < POLLED {
+        while began.elapsed() < POLL_TIME {
             if gpu.device.poll(PollType::Poll)?.is_queue_empty() {
                 return Ok(true);
             }

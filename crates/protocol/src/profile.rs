@@ -15,7 +15,7 @@ pub struct KernelRow {
     pub op: String,
     /// The name of the kernel that ran: a GPU kernel, or our CPU implementation.
     pub kernel: String,
-    /// The number of layers that ran it.
+    /// The number of layers that ran the kernel.
     pub layers: u32,
     pub calls: u32,
     /// The time of all calls in milliseconds.
@@ -28,7 +28,7 @@ pub struct KernelRow {
     pub flops: Option<f64>,
     /// The bytes of all calls, each operand moved once.
     pub bytes: Option<f64>,
-    /// The time of all kernels of the operation in milliseconds, if this row has the work of all of them.
+    /// The time of all kernels of the operation in milliseconds. `Some` in the row that carries the work of an operation with several kernels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub work_ms: Option<f64>,
     /// True if the operation's products ran on matrix cores, whose peak then limits them.
@@ -42,7 +42,7 @@ pub struct KernelRow {
 /// The text of a kernel as its driver gets it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompiledKernel {
-    /// The name of the kernel, which its rows of the profile have too.
+    /// The name of the kernel, as in its rows of the profile.
     pub kernel: String,
     /// The file with its source.
     pub file: String,
@@ -103,7 +103,7 @@ pub struct KernelSummary {
     pub coverage: f64,
     /// The rows with the longest times.
     pub top: Vec<TopKernel>,
-    /// The number of profiles whose median times `top` has; 0 if the times are those of a single profile.
+    /// The number of profiles from which the median times in `top` were taken; 0 if the times are those of a single profile.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub profiles: u32,
     /// The number of profiles that were discarded because they disagreed with the steps around them.

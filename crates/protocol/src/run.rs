@@ -6,7 +6,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::config::RunConfig;
 
-/// Returns true for 0. Fields of the JSON that are 0 where nothing was counted are left out.
+/// Returns true for 0. Counts that are 0 are left out of the JSON.
 pub(crate) fn is_zero<N: Default + PartialEq>(n: &N) -> bool {
     *n == N::default()
 }
@@ -132,5 +132,6 @@ pub struct Spread {
     pub p25: f64,
     pub p75: f64,
     pub p95: f64,
+    /// The number of steps.
     pub n: u64,
 }

@@ -45,7 +45,7 @@ pub struct Location {
 /// Why a source is not a valid shader.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceError {
-    /// The location that naga names.
+    /// The place of the mistake in the source.
     pub location: Location,
     /// The message of naga, with its causes.
     pub message: String,
@@ -58,8 +58,8 @@ impl Shader {
     /// When naga does not accept the source.
     pub fn parse(source: &str) -> Result<Self, SourceError> {
         let lines = line_starts(source);
-        let known = without_subgroups(source);
-        let module = naga::front::wgsl::parse_str(&known).map_err(|error| SourceError {
+        let readable = without_subgroups(source);
+        let module = naga::front::wgsl::parse_str(&readable).map_err(|error| SourceError {
             location: locate(&lines, error.labels().next().map(|(span, _)| span)),
             message: error.message().to_owned(),
         })?;
@@ -95,7 +95,7 @@ impl Shader {
         }
     }
 
-    /// Returns the values that depend on memory. They are worked out at the first call.
+    /// Returns the values that depend on memory. The first call works them out.
     pub(crate) fn flow(&self) -> &Flow {
         self.flow.get_or_init(|| Flow::new(&self.module))
     }
@@ -123,9 +123,11 @@ impl Shader {
 
     /// Returns the names of the compute entry points, with their workgroup sizes.
     pub fn entry_points(&self) -> impl Iterator<Item = (&str, [u32; 3])> {
-        let all = self.module.entry_points.iter();
-        let compute = all.filter(|entry| entry.stage == ShaderStage::Compute);
-        compute.map(|entry| (entry.name.as_str(), entry.workgroup_size))
+        self.module
+            .entry_points
+            .iter()
+            .filter(|entry| entry.stage == ShaderStage::Compute)
+            .map(|entry| (entry.name.as_str(), entry.workgroup_size))
     }
 
     /// Returns all functions, the entry points last.
@@ -135,8 +137,8 @@ impl Shader {
     }
 
     /// Runs all workgroups, one after the other. Afterwards `buffers` hold the results. A shader with operations of subgroups runs once
-    /// more with each of [`SUBGROUP_SIZES`], and a result that differs is a finding. Buffers and counts are those of
-    /// `Launch::subgroup_size`.
+    /// more with each of [`SUBGROUP_SIZES`], and a result that differs is a finding. The buffers and counts that remain are those of
+    /// the run with `Launch::subgroup_size`.
     ///
     /// # Errors
     /// When the launch does not fit the shader, exceeds its limit of memory, or uses an unsupported part of the language.
@@ -155,13 +157,13 @@ impl Shader {
             let Some(location) = report.subgroups.clone() else {
                 break;
             };
-            let mut found = before.clone();
-            let launch = Launch {
+            let mut other_buffers = before.clone();
+            let other_launch = Launch {
                 subgroup_size,
                 ..launch.clone()
             };
-            let other = self.run_once(&launch, &mut found, &mut ())?;
-            let mut pairs = buffers.iter().zip(&found);
+            let other_report = self.run_once(&other_launch, &mut other_buffers, &mut ())?;
+            let mut pairs = buffers.iter().zip(&other_buffers);
             if let Some((buffer, _)) = pairs.find(|(own, other)| !self.agree(own, other)) {
                 let kind = FindingKind::Open(OpenResult::SubgroupSize);
                 let mut finding = Finding::new(kind, location, Invocation::default());
@@ -172,11 +174,11 @@ impl Shader {
                 report.findings.push(finding);
                 break;
             }
-            for finding in other.findings {
-                let mut known = report.findings.iter();
-                let is_known = known.any(|known| {
-                    (known.kind, &known.location) == (finding.kind, &finding.location)
-                });
+            for finding in other_report.findings {
+                let is_known = report
+                    .findings
+                    .iter()
+                    .any(|known| known.kind == finding.kind && known.location == finding.location);
                 if !is_known {
                     report.findings.push(finding);
                 }
@@ -205,11 +207,11 @@ impl Shader {
         &self,
         buffer: &Buffer,
     ) -> Option<(Handle<GlobalVariable>, &GlobalVariable)> {
-        let mut all = self.module.global_variables.iter();
-        let place = (buffer.group, buffer.binding);
-        all.find(|(_, variable)| {
-            let own = variable.binding.map(|own| (own.group, own.binding));
-            own == Some(place)
+        self.module.global_variables.iter().find(|(_, variable)| {
+            let binding = variable.binding.as_ref();
+            binding.is_some_and(|binding| {
+                binding.group == buffer.group && binding.binding == buffer.binding
+            })
         })
     }
 
@@ -228,9 +230,10 @@ impl Shader {
             let leaves = layout.leaves(element);
             leaves.iter().all(|leaf| leaf.scalar == Scalar::F32)
         });
-        let (own, other) = (own.to_f32(), other.to_f32());
-        let largest = own.iter().fold(0_f32, |most, x| most.max(x.abs()));
-        let mut pairs = own.iter().zip(&other);
+        let own_values = own.to_f32();
+        let other_values = other.to_f32();
+        let largest = own_values.iter().fold(0_f32, |most, x| most.max(x.abs()));
+        let mut pairs = own_values.iter().zip(&other_values);
         let is_near =
             |a: f32, b: f32| a.to_bits() == b.to_bits() || (a - b).abs() <= 1e-5 * largest;
         holds_floats && pairs.all(|(a, b)| is_near(*a, *b))
@@ -243,8 +246,7 @@ impl Shader {
 
 /// Returns true if a function has an operation of subgroups.
 fn uses_subgroups(function: &Function) -> bool {
-    let mut all = function.expressions.iter();
-    all.any(|(_, expression)| {
+    function.expressions.iter().any(|(_, expression)| {
         matches!(
             expression,
             Expression::SubgroupBallotResult | Expression::SubgroupOperationResult { .. }
@@ -255,7 +257,7 @@ fn uses_subgroups(function: &Function) -> bool {
 /// Overwrites `subgroups` with spaces in the `enable` directives of a source: naga supports the operations but not the word.
 fn without_subgroups(source: &str) -> String {
     const ENABLE: &str = "enable ";
-    let mut known = source.to_owned();
+    let mut readable = source.to_owned();
     for (start, _) in source.match_indices(ENABLE) {
         let Some(length) = source[start..].find(';') else {
             break;
@@ -273,9 +275,9 @@ fn without_subgroups(source: &str) -> String {
             directive = format!("{ENABLE}{};", names.join(","));
         }
         directive += &" ".repeat(length + 1 - directive.len());
-        known.replace_range(start..=start + length, &directive);
+        readable.replace_range(start..=start + length, &directive);
     }
-    known
+    readable
 }
 
 /// Returns the offset of each line's first byte.

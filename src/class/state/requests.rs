@@ -15,8 +15,8 @@ pub const MOST_PEOPLE: usize = 1000;
 pub const AWAY_MS: u64 = 60_000;
 /// The time for which an order can be taken back, in milliseconds.
 const UNDO_MS: u64 = 60_000;
-/// A record says for how long its stage has been open. If the opening computed from it moves by more than this, in milliseconds, the
-/// stage was left and opened again.
+/// A record says for how long its stage has been open. If the time of opening that follows from it moves by more than this, in
+/// milliseconds, the stage was left and opened again.
 const SAME_STAY_MS: u64 = 90_000;
 /// The number of letters in the code with which a phone joins as a participant at a computer.
 const SEAT_LETTERS: usize = 5;
@@ -192,7 +192,7 @@ impl RoomState {
         }
     }
 
-    /// Logs that a participant is here again, if they were not.
+    /// Logs that a participant who was away or had left is here again.
     fn log_return(&mut self, who: &str, now_ms: u64) {
         if self.people.get(who).is_some_and(|known| !known.is_here()) {
             let who = who.to_owned();
@@ -200,7 +200,7 @@ impl RoomState {
         }
     }
 
-    /// Logs that a participant has raised or lowered the hand, if it was not so already.
+    /// Logs that a participant has raised or lowered the hand, unless the room already knows.
     fn log_hand(&mut self, who: &str, up: bool, now_ms: u64) {
         let known = self.people.get(who);
         if known.is_some_and(|known| known.record.raised != up) {
@@ -222,7 +222,7 @@ impl RoomState {
         }
     }
 
-    /// Logs that participants are away who have sent nothing for a minute. After a restart of the board the minute begins anew.
+    /// Logs as away every participant who has sent nothing for [`AWAY_MS`]. After a restart of the board this time begins anew.
     pub fn mark_away(&mut self, now_ms: u64) {
         let mut silent = Vec::new();
         for (id, _) in self.people.iter().filter(|(_, person)| person.is_here()) {

@@ -25,7 +25,7 @@ pub struct Kernels {
     pub shapes: Vec<KernelShape>,
     /// The ranges from which a check draws further shapes.
     pub hidden: DrawnSizes,
-    /// The part of the model whose kernel this one can replace while the model trains.
+    /// The part of the model whose kernel the learner's kernel can replace while the model trains.
     pub replaces: Option<String>,
     pub checks: Vec<KernelCheck>,
     pub wrong: Vec<WrongSolution>,
@@ -117,7 +117,8 @@ impl Kernels {
         }
     }
 
-    /// Returns the job for the engine. The seed draws its numbers and sizes, and `read` reads the learner's file with a name.
+    /// Returns the job for the engine. `seed` determines its numbers and drawn sizes; `read` returns the text of the learner's file with a
+    /// given name.
     pub fn job(
         &self,
         exercise: &str,
@@ -140,11 +141,13 @@ impl Kernels {
             });
         }
         let texts: Vec<&str> = files.iter().map(|file| file.text.as_str()).collect();
-        let own: Vec<&str> = files
+        let course_texts: Vec<&str> = files
             .iter()
             .flat_map(|file| [file.starter.as_str(), &file.solution])
             .collect();
-        let drawn = self.hidden.shapes(seed, &self.shapes, &texts, &own);
+        let drawn = self
+            .hidden
+            .shapes(seed, &self.shapes, &texts, &course_texts);
         let mut shapes = self.shapes.clone();
         let last = shapes.len().saturating_sub(1);
         shapes.splice(last..last, drawn);

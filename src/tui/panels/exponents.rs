@@ -1,5 +1,5 @@
-//! The panel of the exponents shows how large the elements of all gradients are: a column for each power of two or for a few of them, and
-//! the share of elements that are exactly zero.
+//! The panel of the exponents shows how large the elements of all gradients are: a column for each power of two, or for several powers in
+//! a narrow panel, and the share of elements that are exactly zero.
 //!
 //! ```text
 //! ✗ zeros 42.3 %
@@ -30,12 +30,12 @@ pub(super) const EXPLANATION: &[&str] = &[
      The sums of products are f32 and may lie left of it. The loss scale moves that limit to the left.",
 ];
 
-/// The rows of the columns and their axis in the panel's box.
+/// The most rows of the plot, with the axis.
 const MAX_HEIGHT: u16 = 17;
 
 pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content<'a> {
-    let gradients = measured(app, |run| run.gradients.as_ref()).map(|gradients| gradients.shown.1);
-    let Some((gradients, exponents)) = gradients
+    let Some((gradients, exponents)) = measured(app, |run| run.gradients.as_ref())
+        .map(|measured| measured.shown.1)
         .and_then(|gradients| Some((gradients, gradients.exponents.as_ref()?)))
         .filter(|(_, exponents)| !exponents.counts.is_empty())
     else {
@@ -50,25 +50,24 @@ pub(super) fn content<'a>(app: &'a App, theme: &'a Theme, area: Rect) -> Content
     content
 }
 
-/// Returns the first line: the share of zeros and, where columns are free, the loss scale and the number of steps left out.
-fn head(audit: &Gradients, exponents: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
+/// Returns the first line: the share of zeros and, where there is room, the loss scale and the number of steps left out.
+fn head(gradients: &Gradients, exponents: &Exponents, width: u16, theme: &Theme) -> Line<'static> {
     let zeros = 100.0 * exponents.zeros as f64 / exponents.total().max(1) as f64;
     let (mark, style) = theme.mark(zeros < ZEROS_PERCENT);
     let text = format!("{mark} zeros {} %", percent(zeros));
     let mut parts = vec![(0, Span::styled(text, style))];
-    if let Some(factor) = audit.loss_scale {
+    if let Some(factor) = gradients.loss_scale {
         let text = format!(", loss scale {}", show(factor, 0));
         parts.push((1, Span::styled(text, theme.dim)));
     }
-    if let Some(skipped) = audit.skipped {
+    if let Some(skipped) = gradients.skipped {
         let text = format!(", {skipped} left out");
         parts.push((2, Span::styled(text, theme.dim)));
     }
     text::ranked(parts, usize::from(width))
 }
 
-/// Returns a column for each power of two or for a few of them, `rows` rows high, and below them an axis with the powers at both ends and f16's
-/// smallest number.
+/// Returns the columns, `rows` rows high, and below them an axis with the powers at both ends and f16's smallest number.
 fn columns(exponents: &Exponents, width: u16, rows: u16, theme: &Theme) -> Vec<Line<'static>> {
     let powers = exponents.counts.len();
     let width = usize::from(width).max(1);

@@ -1,8 +1,8 @@
-//! The configuration of a run, and the choices of its keys in the words of its files. `knobs.rs` explains each key.
+//! The configuration of a run, and the choices of its keys, named as in configuration files. `knobs.rs` explains each key.
 
 use serde::{Deserialize, Serialize};
 
-/// Declares a choice whose words in files are its variants in kebab-case, or those that a variant names.
+/// Declares a choice. In files a variant is written in kebab-case, unless it names another word.
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident { $($(#[$vdoc:meta])* $variant:ident),+ $(,)? }) => {
         $(#[$doc])*

@@ -5,8 +5,8 @@ use crate::stats::robust::median;
 use crate::{PhaseTimes, RankReading};
 
 /// The shortest phase of a straggler, in multiples of the median of the other processes.
-const STRAGGLES: f64 = 1.2;
-/// The smallest share of the step by which a straggler's phase is longer than that median.
+const STRAGGLER_RATIO: f64 = 1.2;
+/// The smallest difference between a straggler's phase and the median of the other processes, as a share of the step.
 const SHARE_OF_STEP: f64 = 0.02;
 
 /// One phase in all processes, with its median and its longest time in milliseconds.
@@ -17,13 +17,12 @@ pub struct RankPhase {
     pub worst: f64,
     /// The process with the longest time.
     pub rank: u32,
-    /// True if the other processes wait for that process.
+    /// True if the other processes wait for process `rank`.
     pub straggles: bool,
 }
 
-/// Returns the phases of the processes of one training, each with its median and its worst time. The exchange of gradients is part
-/// of backward. A process that is early waits there, so that backward takes equally long in every process. So neither backward nor communication
-/// names a straggler.
+/// Returns the phases of the processes of one training, each with its median and its worst time. Neither backward nor communication names
+/// a straggler: gradients are exchanged during backward, and a process that is early waits there, so backward ends at one time for all.
 pub fn rank_phases(ranks: &[RankReading]) -> Vec<RankPhase> {
     let reported: Vec<(u32, PhaseTimes)> = ranks
         .iter()
@@ -60,7 +59,7 @@ fn rank_phase(name: PhaseName, reported: &[(u32, PhaseTimes)], step_ms: f64) -> 
         rank,
         straggles: can_straggle
             && !others.is_empty()
-            && worst > STRAGGLES * usual
+            && worst > STRAGGLER_RATIO * usual
             && worst - usual > SHARE_OF_STEP * step_ms,
     })
 }

@@ -9,7 +9,7 @@ const MAX_QUOTED: usize = 60;
 /// The longest message, in characters.
 const MAX_MESSAGE: usize = 400;
 
-/// Returns an error about the bytes `range` of the learner's file.
+/// Returns an error about the bytes `range` of the learner's file `original`. `instead` says what to write there.
 pub fn error(
     original: &str,
     range: &Range<usize>,
@@ -19,11 +19,11 @@ pub fn error(
     let start = original.floor_char_boundary(range.start);
     let end = original.floor_char_boundary(range.end).max(start);
     let before = &original[..start];
-    let line_start = before.rfind('\n').map_or(0, |end| end + 1);
+    let line_start = before.rfind('\n').map_or(0, |line_break| line_break + 1);
     let line = 1 + before.matches('\n').count();
-    let first = original[start..end].lines().next().unwrap_or("");
+    let first_line = original[start..end].lines().next().unwrap_or("");
     // A control character has no width and no meaning here; the message names it.
-    let text: String = first
+    let text: String = first_line
         .replace(char::is_control, " ")
         .chars()
         .take(MAX_QUOTED)
@@ -32,7 +32,7 @@ pub fn error(
         line: u32::try_from(line).unwrap_or(u32::MAX),
         column: u32::try_from(1 + original[line_start..start].chars().count()).unwrap_or(u32::MAX),
         text: text.trim_end().to_owned(),
-        // The front end quotes the whole of a comment that does not end.
+        // naga quotes an unclosed comment in full, so its message may be as long as the file.
         message: message.into().chars().take(MAX_MESSAGE).collect(),
         instead: instead.into(),
         launch: false,

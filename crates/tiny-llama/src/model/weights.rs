@@ -14,8 +14,7 @@ pub struct Weight {
     pub values: Vec<f32>,
 }
 
-/// Returns the name and the shape of every weight in the model's order. Projections are separate
-/// weights here.
+/// Returns the name and the shape of every weight in the model's order. Projections are separate weights here.
 pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
     let kv = m.hidden / m.heads * m.kv_heads;
     let mut all = vec![("embedding.weight".to_owned(), [m.vocab, m.hidden])];
@@ -37,8 +36,7 @@ pub fn names(m: &ModelConfig) -> Vec<(String, [usize; 2])> {
 }
 
 /// Returns the initial weights by the configuration's rule. The rule `library-default` is burn's: the embedding is N(0, 1), linear layers
-/// are uniform within ±1/√fan_in (Kaiming with gain 1/√3), and norm gains are 1. Threads draw
-/// the weights side by side.
+/// are uniform within ±1/√fan_in (Kaiming with gain 1/√3), and norm gains are 1. Threads draw the weights side by side.
 pub fn initial(m: &ModelConfig, seed: u64) -> Vec<Weight> {
     names(m)
         .into_par_iter()

@@ -58,8 +58,8 @@ pub trait NaiveAttention: Backend {
 }
 
 impl Attention {
-    /// Returns true if the products before it rotate q and k of x `[n, d]`, and this operation rotates their gradients back. Its own products
-    /// then run on matrix cores, if the run has any.
+    /// Returns true if the products before attention rotate q and k, and attention rotates their gradients back. `x` `[n, d]` gives the number
+    /// of rows and the device. Attention's own products then run on matrix cores, if the run has any.
     pub fn takes_rotated(&self, x: &Tensor<2>) -> bool {
         let sizes = self.sizes(x.dims()[0]);
         let on_gpu = Fusion::RopeInProduct.is_on() && !is_cpu(&x.device());
@@ -122,8 +122,8 @@ impl Attention {
                 qkv: [q, k, v],
                 probabilities,
             } => {
-                let again = || reference::probabilities::<B>(q.clone(), k.clone(), self);
-                let p = probabilities.unwrap_or_else(again);
+                let recomputed = || reference::probabilities::<B>(q.clone(), k.clone(), self);
+                let p = probabilities.unwrap_or_else(recomputed);
                 let dy = B::rounded_operand(dy, self.format);
                 QkvRows::Separate(reference::backward::<B>([q, k, v, p], dy, self))
             }
@@ -188,9 +188,15 @@ impl<const N: usize> Operation<N> for Attention {
 
 /// Returns a matrix that is 0 on and below the diagonal and −∞ above, row-major.
 pub fn causal_mask(context: usize) -> Vec<f32> {
-    let above = |index: usize| index % context > index / context;
+    let is_above_diagonal = |index: usize| index % context > index / context;
     (0..context * context)
-        .map(|index| if above(index) { f32::NEG_INFINITY } else { 0.0 })
+        .map(|index| {
+            if is_above_diagonal(index) {
+                f32::NEG_INFINITY
+            } else {
+                0.0
+            }
+        })
         .collect()
 }
 

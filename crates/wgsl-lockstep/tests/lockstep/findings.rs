@@ -303,6 +303,10 @@ fn an_index_past_the_end_is_reported_with_its_element() {
     assert_eq!((finding.index, finding.count), (Some((64, 64)), 8));
     assert_eq!(finding.element.as_deref(), Some("a[64]"));
     assert_eq!(finding.access, Some(AccessKind::Load));
+}
+
+#[test]
+fn an_index_below_zero_is_a_store_out_of_bounds() {
     let finding = only_finding(
         &format!("{MAIN} {{\n    out[i - 1u] = 1.0;\n}}"),
         FindingKind::OutOfBounds,
@@ -312,6 +316,10 @@ fn an_index_past_the_end_is_reported_with_its_element() {
         (finding.access, finding.invocation.lane),
         (Some(AccessKind::Store), 0)
     );
+}
+
+#[test]
+fn the_element_past_the_end_is_named_in_arrays_of_a_function_and_of_a_workgroup() {
     let text =
         format!("{MAIN} {{\n    var t: array<f32, 8>;\n    t[i] = 1.0;\n    out[i] = t[0];\n}}");
     assert_eq!(
@@ -329,6 +337,10 @@ fn an_index_past_the_end_is_reported_with_its_element() {
             .as_deref(),
         Some("s.t[1][4]")
     );
+}
+
+#[test]
+fn an_index_past_the_end_of_a_value_is_found_and_a_guarded_index_is_not() {
     let text = format!(
         "{MAIN} {{\n    let t = array<f32, 4>(1.0, 2.0, 3.0, 4.0);\n    out[i] = t[i];\n}}"
     );

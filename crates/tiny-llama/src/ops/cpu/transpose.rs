@@ -123,7 +123,8 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
     let high: [__m256; 4] =
         std::array::from_fn(|i| _mm256_unpackhi_ps(rows[2 * i], rows[2 * i + 1]));
     let quads = |half: usize| {
-        let (low, high) = (&low[half..half + 2], &high[half..half + 2]);
+        let low = &low[half..half + 2];
+        let high = &high[half..half + 2];
         [
             _mm256_shuffle_ps::<0b01_00_01_00>(low[0], low[1]),
             _mm256_shuffle_ps::<0b11_10_11_10>(low[0], low[1]),
@@ -131,9 +132,11 @@ fn transpose_8(to: &mut [f32], to_stride: usize, from: &[f32], from_stride: usiz
             _mm256_shuffle_ps::<0b11_10_11_10>(high[0], high[1]),
         ]
     };
-    let (upper, lower) = (quads(0), quads(2));
+    let upper_rows = quads(0);
+    let lower_rows = quads(2);
     for column in 0..8 {
-        let (upper, lower) = (upper[column % 4], lower[column % 4]);
+        let upper = upper_rows[column % 4];
+        let lower = lower_rows[column % 4];
         let values = if column < 4 {
             _mm256_permute2f128_ps::<0x20>(upper, lower)
         } else {
@@ -159,14 +162,15 @@ mod tests {
             let from: Vec<f32> = (0..rows * from_stride).map(|x| x as f32).collect();
             let mut to = vec![-1.0; columns * to_stride];
             transpose(&mut to, to_stride, &from, from_stride, [rows, columns]);
-            for (index, to) in to.iter().enumerate() {
-                let (column, row) = (index / to_stride, index % to_stride);
+            for (index, value) in to.iter().enumerate() {
+                let column = index / to_stride;
+                let row = index % to_stride;
                 let want = if row < rows {
                     from[row * from_stride + column]
                 } else {
                     -1.0
                 };
-                assert_eq!(*to, want);
+                assert_eq!(*value, want);
             }
         }
     }

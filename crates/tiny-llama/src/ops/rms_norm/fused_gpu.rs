@@ -43,8 +43,9 @@ fn own_values(rows: usize, columns: usize) -> Numbers {
     ])
 }
 
-/// Computes y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\] with inv_rms\[n\] = 1/√(mean_d x² + eps), from x `[N, D]` and gain `[1, D]`. Returns y
-/// `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. A workgroup keeps one row in registers. 1 launch.
+/// Computes y\[n,d\] = x\[n,d\] · inv_rms\[n\] · gain\[d\] with inv_rms\[n\] = 1/√(mean_d x² + eps), from x `[N, D]` and gain `[1, D]`.
+/// Returns y `[N, D]` with elements of type `element`, and inv_rms `[N, 1]` for the backward pass. This takes 1 launch, in which a
+/// workgroup keeps one row in registers.
 pub(crate) fn forward(x: &CubeTensor, gain: &CubeTensor, element: DType) -> [CubeTensor; 2] {
     let width = gain.meta.num_elements();
     let rows = x.meta.num_elements() / width;
@@ -67,7 +68,8 @@ pub(crate) fn forward(x: &CubeTensor, gain: &CubeTensor, element: DType) -> [Cub
 /// Returns the gradients dx `[N, D]` and dgain `[1, D]` of [`forward`] from dy `[N, D]`. With r = inv_rms, dgain = Σ_n dy·x·r and
 /// dx = r·(dy·gain − x·r²·mean_d(dy·gain·x)). `residual`, the gradient that reaches x past the norm, is added to dx.
 ///
-/// This takes 1 launch. Its first workgroups each sum a few columns of dgain over all rows, which takes longest; then each has a row of dx.
+/// This takes 1 launch. Its first workgroups each sum a few columns of dgain over all rows, which takes longest; each of the others
+/// computes a row of dx.
 pub(crate) fn backward(
     dy: &CubeTensor,
     [x, gain, inv_rms]: [&CubeTensor; 3],
@@ -92,7 +94,7 @@ pub(crate) fn backward(
     let of_gain = columns.div_ceil(wide);
     let mut own = own_values(rows, columns);
     own.extend([
-        // Workgroups that sum dgain, the vectors of each, and the rows that they load together.
+        // The number of workgroups that sum dgain, of vectors that each of them sums, and of rows that it loads together.
         ("of_gain", of_gain),
         ("wide", wide),
         ("rows_at_once", ROWS_AT_ONCE),

@@ -3,7 +3,7 @@
 //! (`docs/notes/gpu.md`).
 //!
 //! The text is `matmul_matrix_cores.wgsl`. For each product of a launch it contains `matmul_matrix_cores_functions.wgsl` and
-//! `matmul_matrix_cores_body.wgsl`, which a [`ProductText`] fills in.
+//! `matmul_matrix_cores_body.wgsl`, filled in with the values of a [`ProductText`].
 //!
 //! An f32 operand is split into two f16, x·s = high + low, where s is a power of two that brings the tensor's largest value just below
 //! f16's largest number. A·B is then high·high + high·low + low·high; the omitted term is below 2⁻²² of a product. Matrix cores round sums
@@ -27,7 +27,7 @@ pub(super) const FILE: &str = "linear/matmul_matrix_cores.wgsl";
 const TILE: usize = 16;
 /// The number of values of a vector, which one load reads.
 const LANES: usize = 4;
-/// The number of values between the rows in workgroup memory, against bank conflicts.
+/// The number of unused values between two rows in workgroup memory, which avoid bank conflicts.
 const PADDING: usize = 8;
 
 /// Returns true if the rows of all operands start at whole vectors, which matrix cores need.
@@ -108,8 +108,9 @@ struct ProductText<'a> {
     inner: usize,
     /// The sides of a workgroup's block of the result.
     block: (usize, usize),
-    /// The number of tiles of a subgroup down and across.
+    /// The number of a subgroup's tiles, one below the other.
     down: usize,
+    /// The number of a subgroup's tiles side by side.
     across: usize,
     /// The number of subgroups of a slice, down and across.
     subgroups: (usize, usize),
@@ -122,8 +123,9 @@ struct ProductText<'a> {
     halves: bool,
     /// The names of an operand's staged matrices.
     parts: &'static [&'static str],
-    /// The number of inner values of a step, and of a workgroup.
+    /// The number of inner values that a step takes.
     step: usize,
+    /// The number of inner values of a workgroup's part of the product.
     share: usize,
     by_vectors: bool,
     /// True if blocks extend past an edge of the result.
@@ -204,8 +206,9 @@ struct Operand {
     pitch: usize,
     /// The number of vectors in workgroup memory.
     size: usize,
-    /// The number of vectors that an invocation loads in a step, and the number of lines from one to the next.
+    /// The number of vectors that an invocation loads in a step.
     loads: usize,
+    /// The number of lines from one load of an invocation to the next.
     lines_of_load: usize,
     /// The number of lines of the whole operand, and of values of a line.
     whole: [usize; 2],
@@ -213,12 +216,12 @@ struct Operand {
     even: bool,
     /// True if the lines are gates and ups, which are interleaved.
     in_turns: bool,
-    /// The values of which the largest is the operand's largest magnitude.
+    /// The range in the last binding whose largest value is the operand's largest magnitude.
     largest: Range<usize>,
 }
 
 impl Operand {
-    /// Makes the layout of A or B. `block` and `whole` are the number of its rows or columns in a block, and in all.
+    /// Makes the layout of A or B. `block` is the number of its rows or columns in a block, `whole` their number in all.
     fn new(
         product: &Product,
         name: &'static str,
