@@ -399,7 +399,7 @@ fn a_second_folder_stands_beside_the_first_one_as_b() {
         "\nB: stage 2, fault on NVIDIA H200",
         "A step of B takes",
         "% more time than one of A.",
-        "this is more",
+        "B differs from A by more",
     ]);
     let lines = json_lines(&fs::read_to_string(learner.path("both.jsonl")).expect("a recording"));
     for name in ["run", "step", "kernels", "throughput", "finished"] {
