@@ -228,7 +228,7 @@ pub fn read(path: &Path) -> io::Result<LogContents> {
 /// `write` hands lines to the operating system, and `sync` waits until the disk has them.
 pub struct LogFile {
     file: File,
-    progress: Mutex<Progress>,
+    progress: Mutex<LogLengths>,
     /// Held while the file is flushed. The threads that wait for it find their lines flushed, too.
     flushing: Mutex<()>,
 }
@@ -240,9 +240,9 @@ struct Length {
     lines: usize,
 }
 
-/// How far a log is written, and how far it is on the disk.
+/// The length of a log, and the length that is safely on the disk.
 #[derive(Clone, Copy)]
-struct Progress {
+struct LogLengths {
     written: Length,
     synced: Length,
     /// The number of calls of `roll_back`.
@@ -254,7 +254,7 @@ struct Progress {
 pub struct Mark {
     /// The length of the log up to and with these lines, in bytes.
     end_bytes: u64,
-    /// `Progress::rollbacks` when the lines were written. A larger number later means that they were taken back.
+    /// `LogLengths::rollbacks` when the lines were written. A larger number later means that they were taken back.
     rollbacks: u64,
 }
 
@@ -268,7 +268,7 @@ impl LogFile {
         let length = Length { bytes, lines };
         Ok(Self {
             file,
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(LogLengths {
                 written: length,
                 synced: length,
                 rollbacks: 0,

@@ -14,9 +14,10 @@ const DELAY: Duration = Duration::from_secs(2);
 const UPDATE_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Shows the progress of a command until this meter is dropped. Empty where no progress is shown.
-pub(super) struct ProgressMeter(Option<Arc<Mutex<Progress>>>);
+pub(super) struct ProgressMeter(Option<Arc<Mutex<MeterState>>>);
 
-struct Progress {
+/// The work of a command so far.
+struct MeterState {
     began: Instant,
     /// The number of pieces of work that are done.
     done: usize,
@@ -32,7 +33,7 @@ impl ProgressMeter {
         if !out::has_foot() {
             return Self(None);
         }
-        let progress = Arc::new(Mutex::new(Progress {
+        let progress = Arc::new(Mutex::new(MeterState {
             began: Instant::now(),
             done: 0,
             total: 0,
@@ -79,12 +80,12 @@ impl Drop for ProgressMeter {
     }
 }
 
-fn locked(progress: &Mutex<Progress>) -> MutexGuard<'_, Progress> {
+fn locked(progress: &Mutex<MeterState>) -> MutexGuard<'_, MeterState> {
     progress.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Updates the line until the meter is dropped.
-fn update_line(meter: &Weak<Mutex<Progress>>) {
+fn update_line(meter: &Weak<Mutex<MeterState>>) {
     let mut over = false;
     while !over {
         std::thread::sleep(UPDATE_INTERVAL);
@@ -101,8 +102,8 @@ fn update_line(meter: &Weak<Mutex<Progress>>) {
     }
 }
 
-fn progress_line(progress: &Progress, passed: Duration) -> String {
-    let Progress { done, total, .. } = *progress;
+fn progress_line(progress: &MeterState, passed: Duration) -> String {
+    let MeterState { done, total, .. } = *progress;
     let mut line = format!("{} so far", duration(passed.as_secs_f64()));
     if done > 0 {
         let each_s = passed.as_secs_f64() / done as f64;
@@ -133,7 +134,7 @@ mod tests {
     #[test]
     fn the_time_left_follows_from_the_pieces_done() {
         let text = |done, total, work: &str| {
-            let progress = Progress {
+            let progress = MeterState {
                 began: Instant::now(),
                 done,
                 total,
